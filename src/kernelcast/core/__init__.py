@@ -1,0 +1,1 @@
+"""What a kernel is, how its time is held, and what an estimator promises."""

@@ -1,0 +1,171 @@
+"""A measured time with all its raw samples, or the reason why there is none."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+# A sample counts when the sentinel readings just before and after lie within 8 % of the sentinel's floor.
+GATE = 1.08
+
+
+class Clock(StrEnum):
+    """What the seconds were counted with. Simulated and published times never mix with measured ones."""
+
+    WALL = "wall"
+    THREAD_CPU = "thread-cpu"
+    DEVICE = "device"
+    SIMULATED = "simulated"
+    PUBLISHED = "published"
+
+
+class Statistic(StrEnum):
+    """How one number, the label, is made from samples. Part of a target's identity."""
+
+    GATED_MEDIAN = "gated-median-of-slopes"
+    GATED_MIN_DIFFERENCE = "gated-min-high-minus-min-low"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One timed call.
+
+    Attributes:
+        runs: how often the kernel or program ran inside it.
+        seconds: how long the call took.
+        loudness: the larger of the sentinel readings just before and after, over the sentinel's all-time
+            floor: 1.0 is a quiet machine; NaN where no sentinel ran.
+        round: samples of one round were taken next to each other and may be subtracted.
+    """
+
+    runs: int
+    seconds: float
+    loudness: float
+    round: int
+
+    @property
+    def gated(self) -> bool:
+        """Whether the machine was quiet; true where no sentinel ran."""
+        return not self.loudness > GATE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """All raw samples of one kernel or program; every statistic is derived.
+
+    Attributes:
+        samples: in the order taken.
+        clock: what counted the seconds.
+        method: short name of the procedure, e.g. ``loop-slope`` (difference of a long and a short loop) or
+            ``whole-program`` (each sample is one call).
+        cache: ``warm`` or ``cold``: state of the caches when a run starts.
+        overhead_s: seconds per run that belong to the procedure (an empty loop iteration), subtracted.
+    """
+
+    samples: tuple[Sample, ...]
+    clock: Clock
+    method: str
+    cache: str = "warm"
+    overhead_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.samples:
+            raise ValueError("a Timing needs at least one sample; what was not measured is a Failure")
+        if any(s.runs < 1 or not s.seconds > 0 for s in self.samples):
+            raise ValueError("each sample needs runs >= 1 and seconds > 0")
+
+    @property
+    def quiet_share(self) -> float:
+        """Fraction of the samples taken on a quiet machine."""
+        return sum(s.gated for s in self.samples) / len(self.samples)
+
+    def slopes_s(self, *, gated: bool = True) -> np.ndarray:
+        """Seconds per run, one number per usable round, overhead subtracted.
+
+        A round with a short and a long loop gives (long − short) / (runs − runs); a round whose samples all
+        have the same number of runs gives seconds / runs.
+
+        Args:
+            gated: only rounds whose samples are all gated.
+        """
+        rounds: dict[int, list[Sample]] = defaultdict(list)
+        for sample in self.samples:
+            rounds[sample.round].append(sample)
+        slopes: list[float] = []
+        for group in rounds.values():
+            if gated and not all(s.gated for s in group):
+                continue
+            low, high = min(group, key=lambda s: s.runs), max(group, key=lambda s: s.runs)
+            if low.runs < high.runs:
+                slopes.append((high.seconds - low.seconds) / (high.runs - low.runs) - self.overhead_s)
+            else:
+                slopes.extend(s.seconds / s.runs - self.overhead_s for s in group)
+        return np.asarray(slopes, dtype=np.float64)
+
+    def seconds(self, statistic: Statistic = Statistic.GATED_MEDIAN) -> float:
+        """Seconds of one run; NaN where no gated round exists.
+
+        Raises:
+            ValueError: on a statistic that these samples do not allow.
+        """
+        slopes = self.slopes_s()
+        if slopes.size == 0:
+            return math.nan
+        if statistic is Statistic.GATED_MEDIAN:
+            return float(np.median(slopes))
+        gated = [s for s in self.samples if s.gated]
+        low_runs, high_runs = min(s.runs for s in gated), max(s.runs for s in gated)
+        if low_runs == high_runs:
+            return min(s.seconds for s in gated) / low_runs - self.overhead_s
+        low = min(s.seconds for s in gated if s.runs == low_runs)
+        high = min(s.seconds for s in gated if s.runs == high_runs)
+        return (high - low) / (high_runs - low_runs) - self.overhead_s
+
+    def interval_s(self, *, level: float = 0.9) -> tuple[float, float]:
+        """Distribution-free interval of the median of the gated slopes (order statistics); NaN under 3."""
+        slopes = np.sort(self.slopes_s())
+        n = slopes.size
+        if n < 3:
+            return (math.nan, math.nan)
+        # Normal approximation of the binomial ranks, widened to whole ranks.
+        z = {0.9: 1.645, 0.95: 1.96}.get(level)
+        if z is None:
+            raise ValueError(f"level must be 0.9 or 0.95, got {level}")
+        half = z * math.sqrt(n) / 2
+        low, high = max(0, math.floor(n / 2 - half)), min(n - 1, math.ceil(n / 2 + half))
+        return (float(slopes[low]), float(slopes[high]))
+
+
+class Reason(StrEnum):
+    """Why there is no time."""
+
+    COMPILE = "compile"
+    RUN = "run"
+    TIMEOUT = "timeout"
+    MEMORY = "memory"
+    WRONG_RESULT = "wrong-result"
+    CRASH = "crash"
+    VALUE_DEPENDENT = "value-dependent"
+    NO_SLOPE = "no-slope"
+    TOO_LOUD = "too-loud"
+    NOT_AS_ASKED = "not-as-asked"
+    UNSUPPORTED = "unsupported"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a kernel or program has no time. A value, never an exception across a worker boundary."""
+
+    reason: Reason
+    message: str
+    samples: tuple[Sample, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.message}"
+
+
+TimingOrFailure = Timing | Failure

@@ -1,0 +1,1 @@
+"""HLO programs: read, written, checked and costed without a compiler."""

@@ -1,0 +1,126 @@
+"""What a target can do: an identity, and small capabilities that are each optional."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from kernelcast.core.kernel import Kernel
+from kernelcast.core.tile import Tile
+from kernelcast.core.timing import Failure, Statistic, Timing
+from kernelcast.fusion.plan import FusionPlan, LibraryOff, Untouched
+from kernelcast.fusion.space import FusionSpace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetIdentity:
+    """What two times must have in common to be comparable.
+
+    Attributes:
+        kind: ``xla-cpu``, ``xla-tpu-aot`` …
+        chip: model name of the processor as the system reports it.
+        compiler: name and version, e.g. ``jaxlib 0.10.2``.
+        flags: compiler and allocator settings that change code or time.
+        threads: of one execution.
+        clock: what counts the seconds.
+        label: the statistic that makes one number of the samples.
+    """
+
+    kind: str
+    chip: str
+    compiler: str
+    flags: tuple[str, ...] = ()
+    threads: int = 1
+    clock: str = "wall"
+    label: Statistic = Statistic.GATED_MEDIAN
+
+    @property
+    def digest(self) -> str:
+        """16 hexadecimal digits that stand for the whole identity in tables."""
+        text = json.dumps(asdict(self), sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One thing to time: a kernel, with a tile or none. ``key`` comes back with the result."""
+
+    key: str
+    kernel: Kernel
+    tile: Tile | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramTiming:
+    """The outcome of one plan on one program.
+
+    Attributes:
+        plan: a plan, or the compiler's own default, or the default with library fusions off.
+        outcome: samples of whole calls, or why there are none.
+        output_error: largest error of any output against the untouched program, as a fraction of that
+            output's largest magnitude; NaN where nothing ran.
+        temporary_bytes: what the executable allocates besides inputs and outputs.
+        final_text: the compiler's final module, as it ran.
+    """
+
+    plan: FusionPlan | Untouched | LibraryOff
+    outcome: Timing | Failure
+    output_error: float = float("nan")
+    temporary_bytes: int = 0
+    final_text: str = ""
+
+
+@dataclass(slots=True)
+class DeviceBudget:
+    """Counts device seconds: wall seconds in which workers compile and run candidates and defaults,
+    waiting for quiet included. The model's own seconds are not counted here.
+    """
+
+    limit_s: float
+    spent_s: float = field(default=0.0)
+
+    @property
+    def left_s(self) -> float:
+        return max(0.0, self.limit_s - self.spent_s)
+
+    def spend(self, seconds: float) -> None:
+        self.spent_s += seconds
+
+
+@runtime_checkable
+class Fuses(Protocol):
+    """Captures a program as this target compiles it, and opens the space of its fusion plans."""
+
+    def space(self, source: object, *arguments: object) -> FusionSpace:
+        """The fusion space of a program as captured by this target's compiler."""
+        ...
+
+
+@runtime_checkable
+class TimesKernels(Protocol):
+    """Times kernels, each alone."""
+
+    def time_kernels(self, candidates: Iterable[Candidate]) -> Iterator[tuple[str, Timing | Failure]]:
+        """(key, outcome) as they become final; a crash costs one candidate."""
+        ...
+
+
+@runtime_checkable
+class TimesPrograms(Protocol):
+    """Times one program under several plans, interleaved, outputs compared with the untouched program."""
+
+    def time_programs(
+        self,
+        space: FusionSpace,
+        plans: Sequence[FusionPlan | Untouched | LibraryOff],
+        *,
+        budget: DeviceBudget | None = None,
+        inputs: Mapping[int, np.ndarray] | None = None,
+    ) -> list[ProgramTiming]:
+        """One entry per plan, in order; an A/A control of the default is always among the rounds."""
+        ...

@@ -1,0 +1,29 @@
+"""Fixtures that all tests share."""
+
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def repository_root() -> Path:
+    return _ROOT
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Data written by others that lies beside the checkout and is never part of it."""
+    folder = _ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"needs the data folder {folder}, which is absent")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shared_cases() -> Path:
+    folder = _ROOT.parent / "shared" / "cases"
+    if not folder.is_dir():
+        pytest.skip(f"needs the folder {folder}, which is absent")
+    return folder

@@ -50,12 +50,12 @@ def test_find_takes_a_bare_name_for_its_first_variant() -> None:
     ("name", "text"),
     [
         ("nbdy/512", "did you mean nbody/512"),
-        ("nbody/513", "has no variant '513'?"),
+        ("nbody/513", "has no variant '513'"),
         ("qqqqqq", "`kernelcast zoo` lists all"),
     ],
 )
 def test_unknown_names_are_told_what_is_valid(name: str, text: str) -> None:
-    with pytest.raises(KernelcastError, match=text.rstrip("?")):
+    with pytest.raises(KernelcastError, match=text):
         zoo.find(name)
 
 

@@ -33,11 +33,11 @@ def find(name: str) -> Variant:
     known |= {program.name: program.variants[0] for program in PROGRAMS}
     if name in known:
         return known[name]
-    head = name.partition("/")[0]
+    head, _, tail = name.partition("/")
     program = next((program for program in PROGRAMS if program.name == head), None)
     if program is not None:
         raise KernelcastError(
-            f"zoo program {head} has no variant {name!r}; it has: {', '.join(program.options)}"
+            f"zoo program {head} has no variant {tail!r}; it has: {', '.join(program.options)}"
         )
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}?" if close else "`kernelcast zoo` lists all of them."

@@ -1,7 +1,6 @@
 """Records of results and the tables made from them."""
 
 import json
-import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from kernelcast.errors import SchemaError
-from kernelcast.report.files import read_text, write_atomically
 from kernelcast.report.provenance import commit_of, provenance, versions
 from kernelcast.report.results import Record, history_path, read_history, read_records, write_records
 from kernelcast.report.tables import rewrite, stale, with_tables, with_unit
@@ -95,22 +93,6 @@ def test_names_are_dotted_and_lower_case(name: str) -> None:
 def test_values_are_finite() -> None:
     with pytest.raises(ValueError, match="finite"):
         record(value=float("nan"))
-
-
-def test_a_failed_write_keeps_the_old_file_and_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "file"
-    write_atomically(path, "old")
-
-    def full(handle: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
-        write_atomically(path, "new")
-    assert read_text(path) == "old"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_listing_and_pivot_are_made_between_their_markers(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, cast
 
+from kernelcast.data.durable import write_durably
 from kernelcast.errors import SchemaError
-from kernelcast.report.files import read_text, write_atomically
+from kernelcast.report.files import read_text
 
 _NAME = re.compile(r"[a-z0-9_]+(\.[a-z0-9_-]+)+")
 
@@ -123,8 +124,8 @@ def _record(row: Any, path: Path) -> Record:
         raise SchemaError(f"{path}: a record has the fields {', '.join(expected)}; got {_brief(row)}")
     values = cast("dict[str, Any]", row)
     try:
-        values = values | {"value": float(values["value"]), "seeds": tuple(values["seeds"])}
-        return Record(**values)
+        converted: dict[str, Any] = {"value": float(values["value"]), "seeds": tuple(values["seeds"])}
+        return Record(**{**values, **converted})
     except (TypeError, ValueError) as error:
         raise SchemaError(f"{path}: {error}") from None
 
@@ -136,4 +137,4 @@ def _brief(row: object) -> str:
 
 def _write(path: Path, records: Sequence[Record]) -> None:
     rows = [{**asdict(record), "seeds": list(record.seeds)} for record in records]
-    write_atomically(path, json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
+    write_durably(path, (json.dumps(rows, indent=1, ensure_ascii=False) + "\n").encode())

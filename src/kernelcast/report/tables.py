@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from kernelcast.data.durable import write_durably
 from kernelcast.errors import SchemaError
-from kernelcast.report.files import read_text, write_atomically
+from kernelcast.report.files import read_text
 from kernelcast.report.results import Record, read_history, read_records
 
 _BLOCK = re.compile(
@@ -30,7 +31,7 @@ def rewrite(documents: Sequence[Path], results: Path) -> list[Path]:
         old = read_text(document)
         new = with_tables(old, results, place=str(document))
         if new != old:
-            write_atomically(document, new)
+            write_durably(document, new.encode())
             changed.append(document)
     return changed
 

@@ -1,0 +1,224 @@
+"""From a final, scheduled module to its kernels: every launched instruction as a closed sub-program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from kernelcast.core.kernel import Kernel, Kind
+from kernelcast.errors import HloError
+from kernelcast.fusion.inputs import input_specs
+from kernelcast.hlo.program import Computation, Instruction, Program
+from kernelcast.hlo.shape import Shape
+from kernelcast.hlo.text import parse
+
+# Scheduled instructions that launch no code of their own: data, views, and control flow, whose computations
+# hold kernels themselves.
+NOT_LAUNCHED = frozenset({
+    "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "while", "conditional", "call",
+    "after-all", "async-start", "async-update", "async-done", "add-dependency", "domain", "opt-barrier",
+})  # fmt: skip
+_COLLECTIVES = (
+    "all-reduce",
+    "all-gather",
+    "all-to-all",
+    "reduce-scatter",
+    "collective-",
+    "send",
+    "recv",
+    "ragged-",
+)
+_KIND_OF_OPCODE = {
+    "convolution": Kind.CONVOLUTION,
+    "dot": Kind.DOT,
+    "scatter": Kind.SCATTER,
+    "select-and-scatter": Kind.SCATTER,
+    "gather": Kind.GATHER,
+    "sort": Kind.SORT,
+    "fft": Kind.FFT,
+    "rng": Kind.RNG,
+    "rng-bit-generator": Kind.RNG,
+    "rng-get-and-update-state": Kind.RNG,
+    "custom-call": Kind.CUSTOM_CALL,
+    "reduce": Kind.REDUCE,
+    "reduce-window": Kind.REDUCE,
+}
+# Which of several opcodes in one fusion names its kind: what dominates the code that is made, first.
+_PRECEDENCE = (Kind.CONVOLUTION, Kind.DOT, Kind.SCATTER, Kind.RNG, Kind.REDUCE, Kind.GATHER)
+_MOVES_ONLY = frozenset({"copy", "transpose", "bitcast", "reshape"})
+_OPAQUE_OPCODES = frozenset({"cholesky", "triangular-solve", "infeed", "outfeed", "topk"})
+_OUTPUT_ALIAS = re.compile(r"\{([\d, ]*)\}:\s*\((\d+),")
+
+
+def kernels_of(program: Program) -> tuple[tuple[str, str, Kernel], ...]:
+    """(computation, instruction, kernel) of every launched instruction, in order of the text.
+
+    Launched is every instruction outside fused and reducer computations except data, views and control flow;
+    copies, library calls and sorts are kernels too.
+
+    Args:
+        program: a final module, e.g. what ``apply`` makes or what a compiler dumped after its last pass.
+    """
+    return tuple(
+        (computation.name, instruction.name, kernel_of(program, computation, instruction))
+        for computation, instruction in launched(program)
+    )
+
+
+def launched(program: Program) -> Iterator[tuple[Computation, Instruction]]:
+    """Every instruction that is a kernel, with the computation that launches it."""
+    for computation in program.scheduled_computations():
+        for instruction in computation:
+            if instruction.opcode not in NOT_LAUNCHED:
+                yield computation, instruction
+
+
+def kernel_of(program: Program, computation: Computation, instruction: Instruction) -> Kernel:
+    """One launched instruction as a kernel.
+
+    Its parameters are the distinct operands in order; scalar constants go inside, array constants become
+    parameters, a tuple operand is built from one parameter per element.
+    """
+    operands: dict[str, None] = dict.fromkeys(instruction.operands)
+    body: list[Instruction] = []
+    parameters: dict[str, int] = {}
+    for name in operands:
+        operand = computation[name]
+        if operand.opcode == "constant" and operand.shape.rank == 0 and not operand.is_elided:
+            body.append(operand.with_attribute("control-predecessors", None))
+        else:
+            _append_argument(body, parameters, name, operand.shape)
+    root = instruction.with_attribute("control-predecessors", None)
+    callees = _reachable(program, instruction)
+    entry_name = f"{instruction.name}_kernel"
+    while any(callee.name == entry_name for callee in callees):
+        entry_name += "_"
+    entry = Computation(name=entry_name, instructions=(*body, root), root=root.name)
+    closed = Program(name=instruction.name, computations=(*callees, entry), entry=entry_name)
+    aliases = tuple(
+        (output, parameters[instruction.operands[operand]])
+        for output, operand in in_place_outputs(program, instruction)
+        if instruction.operands[operand] in parameters
+    )
+    return Kernel(
+        program=closed, kind=kind_of(program, instruction), aliases=aliases, inputs=input_specs(closed)
+    )
+
+
+def kernel_from_text(text: str) -> Kernel:
+    """The kernel of a stored canonical text: its kind and inputs are worked out, its aliases read.
+
+    Raises:
+        HloError: the text is not HLO, or its entry does not launch exactly one instruction.
+    """
+    program = parse(text)
+    entry = program.entry_computation
+    found = [i for i in entry if i.opcode not in NOT_LAUNCHED]
+    if len(found) != 1 or found[0].name != entry.root:
+        raise HloError(
+            f"a kernel launches exactly one instruction, its root; {entry.name} launches "
+            f"{', '.join(f'%{i.name}' for i in found[:5]) or 'none'}: extract kernels with kernels_of"
+        )
+    aliases = tuple(
+        (alias.output_index[0] if alias.output_index else 0, alias.parameter) for alias in program.aliases
+    )
+    return Kernel(
+        program=program, kind=kind_of(program, found[0]), aliases=aliases, inputs=input_specs(program)
+    )
+
+
+def in_place_outputs(program: Program, instruction: Instruction) -> tuple[tuple[int, int], ...]:
+    """(output number, operand number) pairs that the compiler writes in place: update slices and scatters
+    on operand 0, alone or at the root of a fusion, and custom calls that say so.
+    """
+    if instruction.opcode in ("dynamic-update-slice", "scatter"):
+        return ((0, 0),)
+    if instruction.opcode == "custom-call":
+        text = instruction.attribute("output_to_operand_aliasing") or ""
+        return tuple(
+            (int(output.split(",")[0] or 0), int(operand)) for output, operand in _OUTPUT_ALIAS.findall(text)
+        )
+    if instruction.opcode != "fusion":
+        return ()
+    fused = program[instruction.called[0]]
+    root = fused.root_instruction
+    outputs = root.operands if root.opcode == "tuple" else (root.name,)
+    pairs: list[tuple[int, int]] = []
+    for number, name in enumerate(outputs):
+        writer = _behind_bitcasts(fused, name)
+        if writer.opcode in ("dynamic-update-slice", "scatter"):
+            written = _behind_bitcasts(fused, writer.operands[0])
+            if written.parameter_number is not None:
+                pairs.append((number, written.parameter_number))
+    return tuple(pairs)
+
+
+def kind_of(program: Program, instruction: Instruction) -> Kind:
+    """The family of code that a launched instruction becomes."""
+    if instruction.opcode == "fusion":
+        if "fusion_config" in (instruction.attribute("backend_config") or ""):
+            return Kind.LIBRARY
+        return _kind_of_fusion(program, instruction)
+    if instruction.opcode == "dynamic-update-slice":
+        return Kind.IN_PLACE
+    if instruction.opcode.startswith(_COLLECTIVES):
+        return Kind.COLLECTIVE
+    if instruction.opcode in _MOVES_ONLY or instruction.opcode.startswith("copy-"):
+        return Kind.COPY
+    if instruction.opcode in _OPAQUE_OPCODES:
+        return Kind.OTHER
+    return _KIND_OF_OPCODE.get(instruction.opcode, Kind.LOOP)
+
+
+def _kind_of_fusion(program: Program, fusion: Instruction) -> Kind:
+    fused = program[fusion.called[0]]
+    opcodes = {i.opcode for callee in _reachable(program, fusion) for i in callee} - {"parameter", "constant"}
+    kinds = {_KIND_OF_OPCODE[opcode] for opcode in opcodes if opcode in _KIND_OF_OPCODE}
+    root = fused.root_instruction
+    outputs = root.operands if root.opcode == "tuple" else (root.name,)
+    if any(_behind_bitcasts(fused, name).opcode == "dynamic-update-slice" for name in outputs):
+        return Kind.IN_PLACE
+    found = next((kind for kind in _PRECEDENCE if kind in kinds), None)
+    if found is not None:
+        return found
+    return Kind.COPY if opcodes <= _MOVES_ONLY else Kind.LOOP
+
+
+def _append_argument(body: list[Instruction], parameters: dict[str, int], name: str, shape: Shape) -> None:
+    """Adds the parameters that give a value of the shape under the name; a tuple is put together."""
+    if shape.is_tuple:
+        elements = tuple(f"{name}.{index}" for index in range(len(shape.elements)))
+        for element, element_shape in zip(elements, shape.elements, strict=True):
+            _append_argument(body, parameters, element, element_shape)
+        body.append(Instruction(name=name, opcode="tuple", shape=shape, operands=elements))
+    elif shape.element_type == "token":
+        body.append(Instruction(name=name, opcode="after-all", shape=shape))
+    else:
+        parameters[name] = len(parameters)
+        body.append(
+            Instruction(name=name, opcode="parameter", shape=shape, parameter_number=parameters[name])
+        )
+
+
+def _behind_bitcasts(computation: Computation, name: str) -> Instruction:
+    instruction = computation[name]
+    while instruction.opcode == "bitcast":
+        instruction = computation[instruction.operands[0]]
+    return instruction
+
+
+def _reachable(program: Program, instruction: Instruction) -> tuple[Computation, ...]:
+    """The computations that an instruction calls, directly or not, callees before callers."""
+    found: dict[str, Computation] = {}
+
+    def visit(name: str) -> None:
+        if name in found:
+            return
+        for inner in program[name]:
+            for callee in inner.called:
+                visit(callee)
+        found[name] = program[name]
+
+    for name in instruction.called:
+        visit(name)
+    return tuple(found.values())

@@ -2,48 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from kernelcast.core.identity import TargetIdentity as TargetIdentity
 from kernelcast.core.kernel import Kernel
 from kernelcast.core.tile import Tile
-from kernelcast.core.timing import Failure, Statistic, Timing
+from kernelcast.core.timing import Failure, Timing
 from kernelcast.fusion.plan import FusionPlan, LibraryOff, Untouched
 from kernelcast.fusion.space import FusionSpace
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetIdentity:
-    """What two times must have in common to be comparable.
-
-    Attributes:
-        kind: ``xla-cpu``, ``xla-tpu-aot`` …
-        chip: model name of the processor as the system reports it.
-        compiler: name and version, e.g. ``jaxlib 0.10.2``.
-        flags: compiler and allocator settings that change code or time.
-        threads: of one execution.
-        clock: what counts the seconds.
-        label: the statistic that makes one number of the samples.
-    """
-
-    kind: str
-    chip: str
-    compiler: str
-    flags: tuple[str, ...] = ()
-    threads: int = 1
-    clock: str = "wall"
-    label: Statistic = Statistic.GATED_MEDIAN
-
-    @property
-    def digest(self) -> str:
-        """16 hexadecimal digits that stand for the whole identity in tables."""
-        text = json.dumps(asdict(self), sort_keys=True)
-        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,311 @@
+"""The tables of a dataset: one row type each, its key, and the Parquet columns that hold it.
+
+Times are kept as raw samples in four parallel list columns (``runs``, ``seconds``, ``loudness``, ``round``);
+every statistic is derived on reading. float32 holds a call's seconds to 6e-8 of its value, far below the
+clock's own noise, at half the size of float64.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import ClassVar, Protocol, TypeVar
+
+SCHEMA = "kernelcast-dataset-1"
+
+
+class Column(Enum):
+    """What a column holds."""
+
+    TEXT = "text"
+    INT32 = "int32"
+    INT64 = "int64"
+    FLOAT32 = "float32"
+    FLOAT64 = "float64"
+    INT16_LIST = "list of int16"
+    INT32_LIST = "list of int32"
+    FLOAT32_LIST = "list of float32"
+
+
+_TEXT = Column.TEXT
+SAMPLES: Mapping[str, Column] = MappingProxyType(
+    {
+        "clock": _TEXT,
+        "method": _TEXT,
+        "cache": _TEXT,
+        "overhead_s": Column.FLOAT64,
+        "runs": Column.INT32_LIST,
+        "seconds": Column.FLOAT32_LIST,
+        "loudness": Column.FLOAT32_LIST,
+        "round": Column.INT16_LIST,
+        "failure": _TEXT,
+        "message": _TEXT,
+    }
+)
+
+
+class Row(Protocol):
+    """One row of a table: a frozen dataclass whose fields are the columns."""
+
+    TABLE: ClassVar[str]
+    KEY: ClassVar[tuple[str, ...]]
+    COLUMNS: ClassVar[Mapping[str, Column]]
+
+
+RowT = TypeVar("RowT", bound=Row)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleColumns:
+    """A ``Timing`` or ``Failure`` as columns; ``data.samples`` converts.
+
+    Attributes:
+        failure: reason of a failure, empty for a timing.
+        message: of the failure, empty for a timing.
+    """
+
+    clock: str
+    method: str
+    cache: str
+    overhead_s: float
+    runs: Sequence[int]
+    seconds: Sequence[float]
+    loudness: Sequence[float]
+    round: Sequence[int]
+    failure: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRow:
+    """A unique kernel.
+
+    Attributes:
+        text: canonical HLO text, from which the kernel is rebuilt and whose hash is the fingerprint.
+        nodes: instructions, those of fused computations included.
+    """
+
+    TABLE: ClassVar[str] = "kernels"
+    KEY: ClassVar[tuple[str, ...]] = ("fingerprint",)
+    COLUMNS: ClassVar[Mapping[str, Column]] = {
+        "fingerprint": _TEXT, "skeleton": _TEXT, "kind": _TEXT, "nodes": Column.INT32, "text": _TEXT,
+    }  # fmt: skip
+
+    fingerprint: str
+    skeleton: str
+    kind: str
+    nodes: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasurementRow:
+    """The outcome of timing one kernel once.
+
+    Attributes:
+        occasion: when and where; see ``OccasionRow``.
+        kernel: fingerprint.
+        tile: printed tile, empty for none.
+        target: digest of the target's identity.
+        input_policy: name of the rule that chose the inputs' values.
+        samples: raw samples or failure.
+    """
+
+    TABLE: ClassVar[str] = "measurements"
+    KEY: ClassVar[tuple[str, ...]] = ("occasion", "kernel", "tile", "target", "input_policy")
+    COLUMNS: ClassVar[Mapping[str, Column]] = {
+        "occasion": _TEXT, "kernel": _TEXT, "tile": _TEXT, "target": _TEXT, "input_policy": _TEXT, **SAMPLES,
+    }  # fmt: skip
+
+    occasion: str
+    kernel: str
+    tile: str
+    target: str
+    input_policy: str
+    samples: SampleColumns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramRow:
+    """A program that kernels came from.
+
+    Attributes:
+        program: identifier, unique: the zoo name with its variant.
+        name: the zoo name; counts of programs count names.
+        family: programs of one architecture.
+        variant: batch, size, precision, inference or training, as text.
+        source: where it comes from: ``zoo``, a file name …
+        licence: of the source, SPDX where there is one.
+        space: digest of its fusion space.
+    """
+
+    TABLE: ClassVar[str] = "programs"
+    KEY: ClassVar[tuple[str, ...]] = ("program",)
+    COLUMNS: ClassVar[Mapping[str, Column]] = dict.fromkeys(
+        ("program", "name", "family", "variant", "source", "licence", "space"), _TEXT
+    )
+
+    program: str
+    name: str
+    family: str
+    variant: str
+    source: str
+    licence: str
+    space: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRow:
+    """A fusion plan of a program.
+
+    Attributes:
+        plan: digest of the encoded plan, or ``untouched`` or ``library-off``.
+        encoded: the plan as text, empty for the two defaults.
+        how: how it was made: ``default``, ``library-off``, ``random`` …
+    """
+
+    TABLE: ClassVar[str] = "plans"
+    KEY: ClassVar[tuple[str, ...]] = ("program", "plan")
+    COLUMNS: ClassVar[Mapping[str, Column]] = dict.fromkeys(("program", "plan", "encoded", "how"), _TEXT)
+
+    program: str
+    plan: str
+    encoded: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OccurrenceRow:
+    """That one plan of a program launches a kernel.
+
+    Attributes:
+        calls: places in the program that launch it.
+        times: launches in one run of the program, over all those places, loops included.
+        trip_source: the least certain of the trip counts behind ``times``: exact, known, assumed or measured.
+    """
+
+    TABLE: ClassVar[str] = "occurrences"
+    KEY: ClassVar[tuple[str, ...]] = ("program", "plan", "kernel")
+    COLUMNS: ClassVar[Mapping[str, Column]] = {
+        "program": _TEXT, "plan": _TEXT, "kernel": _TEXT, "calls": Column.INT32, "times": Column.FLOAT64,
+        "trip_source": _TEXT,
+    }  # fmt: skip
+
+    program: str
+    plan: str
+    kernel: str
+    calls: int
+    times: float
+    trip_source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurveyRow:
+    """That a program's plans were drawn, so that a resumed collection need not draw them again.
+
+    Attributes:
+        random_plans: how many were asked for besides the two defaults.
+        problem: why the program gave nothing, empty where it gave plans.
+    """
+
+    TABLE: ClassVar[str] = "surveys"
+    KEY: ClassVar[tuple[str, ...]] = ("program", "seed", "random_plans")
+    COLUMNS: ClassVar[Mapping[str, Column]] = {
+        "program": _TEXT, "seed": Column.INT64, "random_plans": Column.INT32, "problem": _TEXT,
+    }  # fmt: skip
+
+    program: str
+    seed: int
+    random_plans: int
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramTimingRow:
+    """The outcome of timing a whole program under one plan.
+
+    Attributes:
+        output_error: largest error of an output against the untouched program, over that output's magnitude.
+        temporary_bytes: what the executable allocates besides inputs and outputs.
+    """
+
+    TABLE: ClassVar[str] = "program_timings"
+    KEY: ClassVar[tuple[str, ...]] = ("program", "plan", "target", "occasion")
+    COLUMNS: ClassVar[Mapping[str, Column]] = {
+        "program": _TEXT, "plan": _TEXT, "target": _TEXT, "occasion": _TEXT,
+        "output_error": Column.FLOAT64, "temporary_bytes": Column.INT64, **SAMPLES,
+    }  # fmt: skip
+
+    program: str
+    plan: str
+    target: str
+    occasion: str
+    output_error: float
+    temporary_bytes: int
+    samples: SampleColumns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OccasionRow:
+    """At most thirty minutes of collection by one process.
+
+    Attributes:
+        occasion: identifier: UTC start and process.
+        started: UTC, ISO 8601.
+        machine: processor and operating system.
+        versions: ``name version`` of what could change a time, joined by commas.
+        load: one-minute load average at the start.
+        seed: of the collection.
+    """
+
+    TABLE: ClassVar[str] = "occasions"
+    KEY: ClassVar[tuple[str, ...]] = ("occasion",)
+    COLUMNS: ClassVar[Mapping[str, Column]] = {
+        "occasion": _TEXT, "started": _TEXT, "machine": _TEXT, "versions": _TEXT, "load": Column.FLOAT32,
+        "seed": Column.INT64,
+    }  # fmt: skip
+
+    occasion: str
+    started: str
+    machine: str
+    versions: str
+    load: float
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnchorRow:
+    """The same few kernels and one program, timed at both ends of each occasion to compare occasions.
+
+    Attributes:
+        end: ``start`` or ``end`` of the occasion.
+        subject: fingerprint of the kernel, or identifier of the program.
+    """
+
+    TABLE: ClassVar[str] = "anchors"
+    KEY: ClassVar[tuple[str, ...]] = ("occasion", "end", "subject")
+    COLUMNS: ClassVar[Mapping[str, Column]] = {
+        "occasion": _TEXT, "end": _TEXT, "subject": _TEXT, **SAMPLES,
+    }  # fmt: skip
+
+    occasion: str
+    end: str
+    subject: str
+    samples: SampleColumns
+
+
+ROW_TYPES: tuple[type[Row], ...] = (
+    KernelRow, MeasurementRow, ProgramRow, PlanRow, OccurrenceRow, SurveyRow, ProgramTimingRow, OccasionRow,
+    AnchorRow,
+)  # fmt: skip
+
+
+def columns_digest() -> str:
+    """16 hexadecimal digits that change with any table, column, type or key."""
+    text = "\n".join(
+        f"{t.TABLE} {t.KEY} {[(name, kind.value) for name, kind in t.COLUMNS.items()]}" for t in ROW_TYPES
+    )
+    return hashlib.blake2b(f"{SCHEMA}\n{text}".encode(), digest_size=8).hexdigest()

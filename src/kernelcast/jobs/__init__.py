@@ -1,0 +1,1 @@
+"""The use cases: the only place where programs, targets, models and search meet."""

@@ -59,5 +59,5 @@ def test_foreign_files_and_folders_are_refused(tmp_path: Path) -> None:
         Journal(path, HEADER)
     with pytest.raises(StoreError, match="cannot write"):
         Journal(tmp_path, HEADER)
-    with pytest.raises(StoreError, match="cannot write .*below"):
+    with pytest.raises(StoreError, match=r"cannot write .*below"):
         Journal(path / "below", HEADER)

@@ -1,0 +1,120 @@
+"""A kernel as one flat graph: nested fusions inlined, parameters as nodes, outputs and aliases marked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernelcast.core.kernel import Kernel, Kind
+from kernelcast.hlo.program import Computation, Instruction, Program
+
+# What an instruction name stands for while flattening: a node, or the nodes of a tuple's elements.
+_Value = int | tuple["_Value", ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlatKernel:
+    """The nodes of a kernel.
+
+    Attributes:
+        instructions: one per node; operands precede their users.
+        operands: node numbers per node, in operand order, repeats kept.
+        reducers: per node the root opcode of the computation it applies per element, or "".
+        outputs: node numbers in output order.
+        aliased: numbers of the nodes that write into a parameter's buffer, behind any bitcasts of the output.
+        kind: family of code.
+        is_fusion: whether the kernel is a fusion; else it is a bare operation.
+    """
+
+    instructions: tuple[Instruction, ...]
+    operands: tuple[tuple[int, ...], ...]
+    reducers: tuple[str, ...]
+    outputs: tuple[int, ...]
+    aliased: frozenset[int]
+    kind: Kind
+    is_fusion: bool
+
+    def __len__(self) -> int:
+        return len(self.instructions)
+
+
+def flatten(kernel: Kernel) -> FlatKernel:
+    """The nodes of a kernel in topological order, without those that no output needs."""
+    inliner = _Inliner(kernel.program)
+    value = inliner.inline(kernel.program.entry_computation, None)
+    outputs = _leaves(value)
+    aliased = frozenset(inliner.writer(outputs[n]) for n, _ in kernel.aliases if n < len(outputs))
+    needed = _reached(inliner.operands, outputs)
+    number = {old: new for new, old in enumerate(needed)}
+    return FlatKernel(
+        instructions=tuple(inliner.instructions[old] for old in needed),
+        operands=tuple(tuple(number[o] for o in inliner.operands[old]) for old in needed),
+        reducers=tuple(inliner.reducers[old] for old in needed),
+        outputs=tuple(number[o] for o in outputs),
+        aliased=frozenset(number[o] for o in aliased),
+        kind=kernel.kind,
+        is_fusion=kernel.root.opcode == "fusion",
+    )
+
+
+class _Inliner:
+    """Collects nodes while walking through fusions."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.instructions: list[Instruction] = []
+        self.operands: list[tuple[int, ...]] = []
+        self.reducers: list[str] = []
+
+    def inline(self, computation: Computation, arguments: list[_Value] | None) -> _Value:
+        """The value of a computation's root; without arguments its parameters become nodes."""
+        values: dict[str, _Value] = {}
+        for instruction in computation:
+            values[instruction.name] = self._value(instruction, values, arguments)
+        return values[computation.root]
+
+    def writer(self, node: int) -> int:
+        """The node that computes the bytes of an output: the first one behind bitcasts."""
+        while self.instructions[node].opcode == "bitcast":
+            node = self.operands[node][0]
+        return node
+
+    def _value(
+        self, instruction: Instruction, values: dict[str, _Value], arguments: list[_Value] | None
+    ) -> _Value:
+        opcode = instruction.opcode
+        if opcode == "parameter" and arguments is not None and instruction.parameter_number is not None:
+            return arguments[instruction.parameter_number]
+        read = [values[name] for name in instruction.operands]
+        if opcode == "fusion":
+            return self.inline(self.program[instruction.called[0]], read)
+        if opcode == "tuple":
+            return tuple(read)
+        if opcode == "get-tuple-element" and isinstance(read[0], tuple):
+            return read[0][int(instruction.attribute("index") or 0)]
+        self.instructions.append(instruction)
+        self.operands.append(tuple(node for value in read for node in _leaves(value)))
+        self.reducers.append(self._reducer(instruction))
+        return len(self.instructions) - 1
+
+    def _reducer(self, instruction: Instruction) -> str:
+        called = instruction.called
+        if not called or called[-1] not in self.program:
+            return ""
+        # Scatter and select-and-scatter name their combiner last.
+        return self.program[called[-1]].root_instruction.opcode
+
+
+def _leaves(value: _Value) -> tuple[int, ...]:
+    return (value,) if isinstance(value, int) else tuple(leaf for part in value for leaf in _leaves(part))
+
+
+def _reached(operands: list[tuple[int, ...]], outputs: tuple[int, ...]) -> list[int]:
+    """Ascending numbers of the nodes that the outputs need."""
+    needed = set(outputs)
+    stack = list(outputs)
+    while stack:
+        for operand in operands[stack.pop()]:
+            if operand not in needed:
+                needed.add(operand)
+                stack.append(operand)
+    return sorted(needed)

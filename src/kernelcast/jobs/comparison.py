@@ -69,6 +69,12 @@ def time_ratio(ours: Timing, theirs: Timing, *, rounds: Parity = "all") -> Ratio
     return _summary(_round_ratios(ours, theirs, rounds, quiet_only=False), quiet=False)
 
 
+def whole_seconds(timing: Timing) -> float:
+    """Seconds of one run: the median of the quiet rounds, or of all rounds where none was quiet."""
+    quiet = timing.slopes_s()
+    return float(np.median(quiet if quiet.size else timing.slopes_s(gated=False)))
+
+
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
     """Distribution-free 90 % interval of the median (order statistics); NaN under three values."""
     ordered = sorted(values)

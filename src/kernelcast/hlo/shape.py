@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-# Bits of one element. Types narrower than a byte occupy one byte each in host memory (ml_dtypes does the same).
+# Bits of one element. Types narrower than a byte take one byte each in host memory (ml_dtypes does the same).
 ELEMENT_BITS: dict[str, int] = {
     "pred": 8, "s1": 1, "s2": 2, "s4": 4, "s8": 8, "s16": 16, "s32": 32, "s64": 64,
     "u1": 1, "u2": 2, "u4": 4, "u8": 8, "u16": 16, "u32": 32, "u64": 64,
@@ -101,7 +101,9 @@ class Shape:
         """Bytes without padding by tiling; sub-byte elements count one byte each, as on the host."""
         if self.is_tuple:
             return sum(element.byte_size for element in self.elements)
-        return self.element_count * max(1, ELEMENT_BITS.get(self.element_type, 32) // 8) if self.is_array else 0
+        return (
+            self.element_count * max(1, ELEMENT_BITS.get(self.element_type, 32) // 8) if self.is_array else 0
+        )
 
     @property
     def minor_to_major(self) -> tuple[int, ...]:
@@ -116,6 +118,24 @@ class Shape:
             yield self
         for element in self.elements:
             yield from element.leaves()
+
+    def indexed_leaves(self, index: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Shape]]:
+        """Each leaf with its place in the tuple, depth first; ``()`` is the place of an array itself."""
+        if not self.is_tuple:
+            yield index, self
+        for i, element in enumerate(self.elements):
+            yield from element.indexed_leaves((*index, i))
+
+    def at(self, index: tuple[int, ...]) -> Shape:
+        """The part at a place of the tuple.
+
+        Raises:
+            IndexError: where the shape has no such place.
+        """
+        shape = self
+        for i in index:
+            shape = shape.elements[i]
+        return shape
 
     def without_layout(self) -> Shape:
         """The same shape with no layout anywhere."""
@@ -135,7 +155,8 @@ class Shape:
             ]
             return f"({', '.join(parts)})"
         extents = ",".join(
-            ("?" if d < 0 else f"<={d}") if i in self.dynamic else str(d) for i, d in enumerate(self.dimensions)
+            ("?" if d < 0 else f"<={d}") if i in self.dynamic else str(d)
+            for i, d in enumerate(self.dimensions)
         )
         return f"{self.element_type}[{extents}]{self.layout or ''}"
 

@@ -6,46 +6,62 @@ import re
 
 from kernelcast.errors import HloError
 
+# A pattern of fixed depth matches in C what a loop in Python takes microseconds for. JSON or tuples that
+# nest deeper than this are measured by balanced_end. Possessive quantifiers keep every pattern linear.
+_DEPTH = 10
+
 NAME = r"[\w.\-]+"
 STRING = r"""(?:"(?:[^"\\]++|\\.)*+"|'(?:[^'\\]++|\\.)*+')"""
 
 
-def _nested(opening: str, closing: str, depth: int) -> str:
-    """The pattern of a bracket with strings and up to ``depth`` brackets of its own kind inside."""
+def _nested(opening: str, closing: str) -> str:
+    """The pattern of a bracket with strings and brackets of its own kind inside."""
     inner = rf"""[^{opening}{closing}"']++|{STRING}"""
     pattern = rf"{opening}(?:{inner})*+{closing}"
-    for _ in range(depth):
+    for _ in range(_DEPTH):
         pattern = rf"{opening}(?:{inner}|{pattern})*+{closing}"
     return pattern
 
 
-# A pattern of fixed depth matches in C what a loop in Python would take microseconds for; what is nested
-# deeper is measured by balanced_end.
-BRACES = _nested(r"\{", r"\}", 6)
-PARENTHESES = _nested(r"\(", r"\)", 5)
-BRACKETS = _nested(r"\[", r"\]", 2)
+BRACES = _nested(r"\{", r"\}")
+PARENTHESES = _nested(r"\(", r"\)")
+BRACKETS = _nested(r"\[", r"\]")
 
-ARRAY_SHAPE = r"\w+\[[^\]\n]*\](?:\{[^{}]*\})?"
-SHAPE = rf"(?:{ARRAY_SHAPE}|{PARENTHESES})"
-VALUE = rf"""(?:[^\s,{{}}()\[\]"']++|{STRING}|{BRACES}|{PARENTHESES}|{BRACKETS})++"""
-
+# A layout starts with a digit, a colon or nothing: '-> f32[] {' opens a computation instead.
+ARRAY_SHAPE = r"\w+\s*\[[^\]\n]*\](?:\s*\{[\d,\s]*(?::[^{}\n]*)?\})?"
+SHAPE = rf"(?:{ARRAY_SHAPE}|b?{PARENTHESES})"
+# After a space, braces still belong to the value: replica_groups=mesh['a'=4] {'a'}.
+VALUE = rf"""(?:[^\s,{{}}()\[\]"']++|{STRING}|{BRACES}|{PARENTHESES}|{BRACKETS})++(?:\s+{BRACES})*+"""
 ATTRIBUTE = re.compile(rf"\s*,\s*([\w\-.]+)\s*=\s*({VALUE})", re.DOTALL)
-SPACE = re.compile(r"\s*")
+DEEP_ATTRIBUTE = re.compile(r"\s*,\s*([\w\-.]+)\s*=\s*(?=[{(\[])")
 
-_COMMENT = re.compile(rf"{STRING}|/\*.*?\*/|//[^\n]*", re.DOTALL)
+_SPACE = re.compile(r"\s*")
+# An unterminated comment or string runs to the end of the text, so that it is looked at once only.
+_COMMENT = re.compile(
+    r"""(?P<string>"(?:[^"\\]++|\\.)*+(?:"|\Z)|'(?:[^'\\]++|\\.)*+(?:'|\Z))"""
+    r"""|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)|//[^\n]*+""",
+    re.DOTALL,
+)
 _BRACKET = re.compile(rf"{STRING}|[(){{}}\[\]]", re.DOTALL)
+_PARENTHESIS = re.compile(rf"{STRING}|[()]", re.DOTALL)
 
 
 def without_comments(text: str) -> str:
-    """The text with comments outside strings removed; line numbers stay as they were."""
+    """The text with the comments outside strings removed; every line keeps its number."""
     if "/*" not in text and "//" not in text:
         return text
-    return _COMMENT.sub(_newlines_of_comment, text)
+    return _COMMENT.sub(_kept_of_comment, text)
 
 
-def _newlines_of_comment(match: re.Match[str]) -> str:
+def _kept_of_comment(match: re.Match[str]) -> str:
     found = match.group()
-    return found if found[0] in "\"'" else "\n" * found.count("\n") if "\n" in found else ""
+    return found if match["string"] is not None else "\n" * found.count("\n")
+
+
+def space_end(text: str, start: int) -> int:
+    """The position of the first character from ``start`` on that is not white space."""
+    match = _SPACE.match(text, start)
+    return match.end() if match else start
 
 
 def balanced_end(text: str, start: int) -> int:
@@ -62,19 +78,33 @@ def balanced_end(text: str, start: int) -> int:
     return -1
 
 
-def line_of(text: str, position: int) -> int:
-    """The 1-based line of a position."""
-    return text.count("\n", 0, position) + 1
+def literal_end(text: str, start: int) -> int:
+    """The position of the parenthesis that ends a constant's value from ``start`` on, or -1.
+
+    Literals have millions of elements: what has no parentheses of its own is searched without a loop.
+    """
+    end = text.find(")", start)
+    if all(text.find(character, start, end) < 0 for character in "(\"'"):
+        return end
+    depth = 1
+    for match in _PARENTHESIS.finditer(text, start):
+        token = match.group()
+        depth += (token == "(") - (token == ")")
+        if depth == 0:
+            return match.start()
+    return -1
 
 
 def excerpt(text: str, position: int) -> str:
     """What stands at a position, shortened and quoted for an error message."""
-    found = text[position : position + 40].split("\n", 1)[0].strip()
-    return repr(found) if found else "the end of the line" if position < len(text) else "the end of the text"
+    position = space_end(text, position)
+    found = text[position : position + 40].split("\n", 1)[0].rstrip()
+    return repr(found) if found else "the end of the text"
 
 
 def error_at(text: str, position: int, message: str, instruction: str | None = None) -> HloError:
     """An error that names the line of a position."""
-    position = min(position, len(text))
-    start = SPACE.match(text, position)
-    return HloError(message, line=line_of(text, start.end() if start else position), instruction=instruction)
+    position = space_end(text, position)
+    if position >= len(text):
+        position = len(text.rstrip())
+    return HloError(message, line=text.count("\n", 0, position) + 1, instruction=instruction)

@@ -36,9 +36,8 @@ def _read(text: str, position: int) -> tuple[Shape, int]:
         return _read_tuple(text, position)
     match = _ARRAY.match(text, position)
     if match is None:
-        raise HloError(
-            f"expected a shape such as f32[2,3]{{1,0}} or (f32[], s32[4]), got {text[position : position + 40]!r}"
-        )
+        got = text[position : position + 40]
+        raise HloError(f"expected a shape such as f32[2,3]{{1,0}} or (f32[], s32[4]), got {got!r}")
     return _array(match), match.end()
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -169,3 +170,21 @@ class Failure:
 
 
 TimingOrFailure = Timing | Failure
+
+
+def joined(timings: Sequence[Timing]) -> Timing:
+    """All samples of several visits to one kernel or program, as one timing; rounds stay apart.
+
+    Raises:
+        ValueError: on none, or on timings taken in different ways.
+    """
+    if len({(t.clock, t.method, t.cache) for t in timings}) != 1:
+        raise ValueError(
+            f"can join timings of one clock, method and cache state, got {len(timings)} of several"
+        )
+    samples: list[Sample] = []
+    for timing in timings:
+        first = 1 + max((s.round for s in samples), default=-1)
+        samples.extend(replace(s, round=first + s.round) for s in timing.samples)
+    overhead_s = float(np.median([t.overhead_s for t in timings]))
+    return replace(timings[0], samples=tuple(samples), overhead_s=overhead_s)

@@ -18,12 +18,12 @@ def text_to_proto(text: str) -> bytes:
     Raises:
         HloError: XLA's parser refuses the text.
     """
-    from jaxlib import _hlo
+    from jaxlib import _hlo  # pyright: ignore[reportAttributeAccessIssue]  (no stub)
 
     try:
-        text.encode()  # pybind's own error for a lone surrogate names C++ types
+        text.encode()  # the binding's own error for a lone surrogate speaks of C++ types
         return bytes(_hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto())
-    except (RuntimeError, UnicodeEncodeError) as error:
+    except (RuntimeError, IndexError, ValueError) as error:  # C++ exceptions and statuses
         raise HloError(f"XLA's parser refuses the text: {error}") from error
 
 
@@ -36,7 +36,7 @@ def proto_to_text(proto: bytes, *, print_large_constants: bool = True) -> str:
     Raises:
         HloError: the bytes are no such proto.
     """
-    from jaxlib import _hlo
+    from jaxlib import _hlo  # pyright: ignore[reportAttributeAccessIssue]  (no stub)
 
     options = _hlo.HloPrintOptions()
     options.print_large_constants = print_large_constants

@@ -49,7 +49,7 @@ class KernelGraph:
 
 
 class Featuriser:
-    """Makes graphs of kernels under schema ``kernelcast-1``; remembers the rows of instructions it has seen."""
+    """Makes graphs of kernels under schema ``kernelcast-1``; remembers the rows of instructions seen."""
 
     def __init__(self) -> None:
         self._rows = NodeRows()

@@ -37,7 +37,7 @@ _READ = frozenset({
 class NodeRows:
     """Rows by value: one computed row for all nodes that are alike.
 
-    Kernels of one program share most of their instructions, so during a search nearly every node is a look-up.
+    Kernels of one program share most of their instructions, so in a search nearly every node is a look-up.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""From raw columns to what a network reads: transformed, standardised, fitted once on the training kernels."""
+"""From raw columns to what a network reads: transformed and standardised, fitted once on training kernels."""
 
 from __future__ import annotations
 

@@ -20,6 +20,8 @@ from kernelcast.features.graph import KernelGraph
 from kernelcast.features.scaling import Scaling
 
 SMALLEST_CLASS = 8
+# NumPy on the way in, JAX inside compiled functions.
+_Held = Array | np.ndarray
 
 
 class GraphBatch(NamedTuple):
@@ -33,11 +35,11 @@ class GraphBatch(NamedTuple):
         static: scaled kernel features.
     """
 
-    opcodes: Int[Array, "kernel node"]
-    rows: Float[Array, "kernel node feature"]
-    mask: Bool[Array, "kernel node"]
-    incoming: Float[Array, "kernel node node"]
-    static: Float[Array, "kernel static"]
+    opcodes: Int[_Held, "kernel node"]
+    rows: Float[_Held, "kernel node feature"]
+    mask: Bool[_Held, "kernel node"]
+    incoming: Float[_Held, "kernel node node"]
+    static: Float[_Held, "kernel static"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +120,7 @@ def batch(graphs: Sequence[ScaledGraph], *, nodes: int, kernels: int) -> GraphBa
         mask[k, :count] = True
         np.add.at(incoming[k], (graph.receivers, graph.senders), 1.0)
         static[k] = graph.static
-    return GraphBatch(opcodes=opcodes, rows=rows, mask=mask, incoming=incoming, static=static)  # pyright: ignore[reportArgumentType] # NumPy arrays until they enter a compiled function
+    return GraphBatch(opcodes=opcodes, rows=rows, mask=mask, incoming=incoming, static=static)
 
 
 def unbatch(made: GraphBatch) -> list[ScaledGraph]:

@@ -1,0 +1,224 @@
+"""The network of the paper's section 4, whole: opcodes, features and edges of kernels in, log seconds out.
+
+Reading of equation 1, which leaves two things open. (1) f_k stands there twice, around the concatenation and
+on each neighbour; we take two layers, ``combine`` and one per direction of edge. (2) *neighbours* of a
+directed graph may be producers, consumers, or both; ``Direction`` chooses, and for both the two reductions
+are concatenated, so that the direction is kept:
+
+    ε_i^0 = f(X_i)
+    ε_i^k = l2norm(f_k(concat(ε_i^(k−1), reduce_j f_k'(ε_j^(k−1)))))
+
+A feed-forward layer is one linear map and a rectifier. Where options depart from the paper, they say so.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from kernelcast.model.batch import GraphBatch
+
+
+class Direction(StrEnum):
+    """Whose embeddings a node gathers."""
+
+    PRODUCERS = "producers"
+    CONSUMERS = "consumers"
+    BOTH = "both"
+
+
+class Reduction(StrEnum):
+    """How several embeddings become one."""
+
+    SUM = "sum"
+    MEAN = "mean"
+    MAX = "max"
+
+
+class Normalisation(StrEnum):
+    """What follows each graph layer: the paper's L2 norm, or the root mean square with a learned scale."""
+
+    L2 = "l2"
+    RMS = "rms"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkConfig:
+    """Shape of the network; the defaults are the paper's network.
+
+    Attributes:
+        opcode_width: numbers of an opcode's embedding.
+        width: numbers of a node's embedding.
+        hops: graph layers, k.
+        direction: of the edges followed.
+        neighbours: reduction over a node's neighbours, SUM or MEAN.
+        pooling: reductions over the nodes whose results are concatenated to the kernel embedding.
+        normalisation: after each graph layer.
+        residual: adds a layer's input to its output (not in the paper).
+        hidden: width of hidden layers between kernel embedding and output; empty: linear, as in the paper.
+        static: whether the kernel's static features join the kernel embedding (not in the paper).
+        dropout: fraction of node embeddings' numbers dropped in training (not in the paper).
+    """
+
+    opcode_width: int = 32
+    width: int = 64
+    hops: int = 3
+    direction: Direction = Direction.BOTH
+    neighbours: Reduction = Reduction.SUM
+    pooling: tuple[Reduction, ...] = (Reduction.SUM, Reduction.MEAN, Reduction.MAX)
+    normalisation: Normalisation = Normalisation.L2
+    residual: bool = False
+    hidden: tuple[int, ...] = ()
+    static: bool = False
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.neighbours is Reduction.MAX:
+            raise ValueError("neighbours is reduced by sum or mean; max has no dense form here")
+        if not self.pooling:
+            raise ValueError("pooling needs at least one of sum, mean, max")
+        if not 0.0 <= self.dropout < 1.0:
+            raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
+
+
+class Dense(eqx.Module):
+    """A linear map of the last axis, with a bias."""
+
+    weight: Float[Array, "input output"]
+    bias: Float[Array, " output"]
+
+    def __init__(self, inputs: int, outputs: int, *, key: PRNGKeyArray, gain: float = 2.0) -> None:
+        self.weight = jax.random.normal(key, (inputs, outputs)) * math.sqrt(gain / max(1, inputs))
+        self.bias = jnp.zeros(outputs)
+
+    def __call__(self, x: Float[Array, "*axes input"]) -> Float[Array, "*axes output"]:
+        return x @ self.weight + self.bias
+
+
+class GraphLayer(eqx.Module):
+    """One hop of equation 1."""
+
+    producers: Dense | None
+    consumers: Dense | None
+    combine: Dense
+    scale: Float[Array, " width"]
+    neighbours: Reduction = eqx.field(static=True)
+    normalisation: Normalisation = eqx.field(static=True)
+    residual: bool = eqx.field(static=True)
+
+    def __init__(self, config: NetworkConfig, *, key: PRNGKeyArray) -> None:
+        width = config.width
+        keys = jax.random.split(key, 3)
+        follows = config.direction
+        self.producers = None if follows is Direction.CONSUMERS else Dense(width, width, key=keys[0])
+        self.consumers = None if follows is Direction.PRODUCERS else Dense(width, width, key=keys[1])
+        parts = 1 + (self.producers is not None) + (self.consumers is not None)
+        self.combine = Dense(parts * width, width, key=keys[2])
+        self.scale = jnp.ones(width)
+        self.neighbours = config.neighbours
+        self.normalisation = config.normalisation
+        self.residual = config.residual
+
+    def __call__(
+        self, nodes: Float[Array, "kernel node width"], incoming: Float[Array, "kernel node node"]
+    ) -> Float[Array, "kernel node width"]:
+        parts = [nodes]
+        if self.producers is not None:
+            parts.append(self._gather(incoming, self.producers(nodes)))
+        if self.consumers is not None:
+            parts.append(self._gather(jnp.swapaxes(incoming, 1, 2), self.consumers(nodes)))
+        made = jax.nn.relu(self.combine(jnp.concatenate(parts, axis=-1)))  # kernel node width
+        if self.normalisation is Normalisation.L2:
+            made = made * jax.lax.rsqrt(jnp.sum(made**2, axis=-1, keepdims=True) + 1e-12)
+        else:
+            made = made * jax.lax.rsqrt(jnp.mean(made**2, axis=-1, keepdims=True) + 1e-5) * self.scale
+        return nodes + made if self.residual else made
+
+    def _gather(
+        self, adjacency: Float[Array, "kernel node node"], messages: Float[Array, "kernel node width"]
+    ) -> Float[Array, "kernel node width"]:
+        gathered = adjacency @ jax.nn.relu(messages)  # kernel node width
+        if self.neighbours is Reduction.MEAN:
+            gathered = gathered / jnp.maximum(adjacency.sum(axis=-1, keepdims=True), 1.0)
+        return gathered
+
+
+class KernelNetwork(eqx.Module):
+    """Log seconds of kernels, up to the constant that training takes off the labels."""
+
+    opcodes: Float[Array, "opcode embedding"]
+    first: Dense
+    layers: tuple[GraphLayer, ...]
+    hidden: tuple[Dense, ...]
+    last: Dense
+    config: NetworkConfig = eqx.field(static=True)
+
+    def __init__(
+        self,
+        config: NetworkConfig,
+        *,
+        opcode_count: int,
+        node_features: int,
+        kernel_features: int,
+        key: PRNGKeyArray,
+    ) -> None:
+        keys = jax.random.split(key, 3 + config.hops + len(config.hidden))
+        self.config = config
+        self.opcodes = jax.random.normal(keys[0], (opcode_count, config.opcode_width)) * 0.3
+        self.first = Dense(config.opcode_width + node_features, config.width, key=keys[1])
+        self.layers = tuple(GraphLayer(config, key=k) for k in keys[3 : 3 + config.hops])
+        widths = [
+            len(config.pooling) * config.width + (kernel_features if config.static else 0),
+            *config.hidden,
+        ]
+        self.hidden = tuple(
+            Dense(a, b, key=k)
+            for a, b, k in zip(widths[:-1], widths[1:], keys[3 + config.hops :], strict=True)
+        )
+        self.last = Dense(widths[-1], 1, key=keys[2], gain=0.01)
+
+    def __call__(self, batch: GraphBatch, *, key: PRNGKeyArray | None = None) -> Float[Array, " kernel"]:
+        """Log seconds, one per kernel of the batch; padding kernels give a number without meaning.
+
+        Args:
+            batch: scaled inputs.
+            key: for dropout; None outside training.
+        """
+        embedded = self.opcodes[batch.opcodes]  # kernel node embedding
+        nodes = jax.nn.relu(self.first(jnp.concatenate([embedded, batch.rows], axis=-1)))  # kernel node width
+        nodes = nodes * batch.mask[..., None]
+        for number, layer in enumerate(self.layers):
+            nodes = layer(nodes, batch.incoming) * batch.mask[..., None]  # kernel node width
+            if key is not None and self.config.dropout > 0:
+                keep = jax.random.bernoulli(
+                    jax.random.fold_in(key, number), 1 - self.config.dropout, nodes.shape
+                )
+                nodes = jnp.where(keep, nodes / (1 - self.config.dropout), 0.0)
+        kernel = self._pool(nodes, batch.mask)  # kernel pooled
+        if self.config.static:
+            kernel = jnp.concatenate([kernel, batch.static], axis=-1)
+        for dense in self.hidden:
+            kernel = jax.nn.relu(dense(kernel))
+        return self.last(kernel)[:, 0]
+
+    def _pool(
+        self, nodes: Float[Array, "kernel node width"], mask: Bool[Array, "kernel node"]
+    ) -> Float[Array, "kernel pooled"]:
+        """The chosen combination of sum, mean and max over a kernel's nodes."""
+        total = nodes.sum(axis=1)
+        pooled: list[Array] = []
+        for reduction in self.config.pooling:
+            if reduction is Reduction.SUM:
+                pooled.append(total)
+            elif reduction is Reduction.MEAN:
+                pooled.append(total / jnp.maximum(mask.sum(axis=1, keepdims=True), 1))
+            else:
+                lowest = jnp.where(mask.any(axis=1), -jnp.inf, 0.0)[:, None, None]  # 0 for padding kernels
+                pooled.append(jnp.where(mask[..., None], nodes, lowest).max(axis=1))
+        return jnp.concatenate(pooled, axis=-1)

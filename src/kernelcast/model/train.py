@@ -1,0 +1,312 @@
+"""Training: kernels with times in, the network of the best validation epoch out. Deterministic per seed."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from kernelcast.features.graph import KernelGraph
+from kernelcast.features.scaling import Scaling, fit_scaling
+from kernelcast.features.schema import Block, FeatureSchema
+from kernelcast.model.batch import (
+    GraphBatch,
+    ScaledGraph,
+    batch,
+    kernels_per_batch,
+    scaled_graphs,
+    size_class,
+)
+from kernelcast.model.loss import log_time_loss
+from kernelcast.model.network import KernelNetwork, NetworkConfig, Normalisation
+
+_log = logging.getLogger(__name__)
+PAPER_BLOCKS = (Block.PAPER, Block.MASK, Block.TILE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainConfig:
+    """How a model is trained; the defaults are the paper-faithful model, ``gnn``.
+
+    Attributes:
+        network: its shape.
+        blocks: of node columns that it reads.
+        epochs: at most; a pass over all training kernels each.
+        patience: epochs without a better validation error before training stops.
+        learning_rate: its peak; warm-up over the first twentieth of the steps, then a cosine to zero.
+        weight_decay: of AdamW.
+        clip: largest global norm of a gradient.
+        node_budget: nodes of one batch, padding included.
+        average: decay per step of the running average of weights that is validated and kept; 0: none.
+    """
+
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    blocks: tuple[Block, ...] = PAPER_BLOCKS
+    epochs: int = 40
+    patience: int = 12
+    learning_rate: float = 2e-3
+    weight_decay: float = 1e-2
+    clip: float = 1.0
+    node_budget: int = 2048
+    average: float = 0.99
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or self.patience < 1:
+            raise ValueError(f"epochs and patience must be >= 1, got {self.epochs} and {self.patience}")
+
+
+GNN = TrainConfig()
+GNN_STATIC = TrainConfig(
+    network=NetworkConfig(hidden=(64, 64), static=True, normalisation=Normalisation.RMS, residual=True),
+    blocks=(*PAPER_BLOCKS, Block.STATIC),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examples:
+    """Kernels with their times.
+
+    Attributes:
+        graphs: raw graphs.
+        seconds: (kernel,) labels, > 0.
+    """
+
+    graphs: Sequence[KernelGraph]
+    seconds: np.ndarray
+
+    def __post_init__(self) -> None:
+        if len(self.graphs) != len(self.seconds):
+            raise ValueError(f"{len(self.graphs)} graphs cannot have {len(self.seconds)} times")
+        if not bool(np.all(self.seconds > 0)):
+            raise ValueError("every training time must be > 0; leave out kernels that failed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epoch:
+    """One line of a training's history.
+
+    Attributes:
+        number: from 1.
+        train_loss: mean squared log error over the epoch's batches.
+        validation_error: mean |log(predicted / measured)| on the validation kernels.
+        best: whether it is the lowest so far.
+    """
+
+    number: int
+    train_loss: float
+    validation_error: float
+    best: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """A trained model: everything that predicting needs.
+
+    Attributes:
+        network: weights of the best epoch.
+        scaling: of its inputs.
+        centre: log seconds added to the network's output, the mean of the training labels.
+        config: how it was trained.
+        seed: of weights, order and dropout.
+        history: one entry per epoch so far.
+    """
+
+    network: KernelNetwork
+    scaling: Scaling
+    centre: float
+    config: TrainConfig
+    seed: int
+    history: tuple[Epoch, ...]
+
+
+def train(
+    training: Examples,
+    validation: Examples,
+    *,
+    schema: FeatureSchema,
+    config: TrainConfig,
+    seed: int,
+    on_best: Callable[[Trained], None] | None = None,
+    on_epoch: Callable[[Epoch], None] | None = None,
+) -> Trained:
+    """The model of the best validation epoch.
+
+    Args:
+        training: what is fitted; scaling and centre come from it alone.
+        validation: chooses the epoch; kernels of other programs than the training's.
+        schema: of the graphs.
+        config: of network and training.
+        seed: the same seed gives the same weights on the same machine.
+        on_best: called at each better epoch, e.g. to save it; an interrupt loses nothing that was saved.
+        on_epoch: called after each epoch, for progress.
+    """
+    scaling = fit_scaling(training.graphs, schema, frozenset(config.blocks))
+    centre = float(np.mean(np.log(training.seconds)))
+    network = KernelNetwork(
+        config.network,
+        opcode_count=len(schema.opcodes),
+        node_features=len(scaling.node.columns),
+        kernel_features=len(scaling.kernel.columns),
+        key=jax.random.key(seed),
+    )
+    data = _Padded(
+        scaled_graphs(training.graphs, scaling), np.log(training.seconds) - centre, config.node_budget
+    )
+    held = _Padded(
+        scaled_graphs(validation.graphs, scaling), np.log(validation.seconds) - centre, config.node_budget
+    )
+    optimiser = _optimiser(config, config.epochs * data.batch_count)
+    state = optimiser.init(eqx.filter(network, eqx.is_array))
+    step = _step_function(optimiser, config)
+    order = np.random.default_rng(seed)
+    key = jax.random.fold_in(jax.random.key(seed), 1)
+    average, count = network, 0
+    best: Trained | None = None
+    history: list[Epoch] = []
+    since_best = 0
+    for number in range(1, config.epochs + 1):
+        losses: list[Array] = []
+        for made, target, weight in data.epoch(order):
+            network, average, state, loss = step(
+                network,
+                average,
+                state,
+                made,
+                target,
+                weight,
+                jax.random.fold_in(key, count),
+                jnp.float32(count),
+            )
+            losses.append(loss)
+            count += 1
+        error = _mean_absolute_error(average, held)
+        better = best is None or error < min(e.validation_error for e in history)
+        epoch = Epoch(
+            number=number,
+            train_loss=float(np.mean([float(x) for x in losses])),
+            validation_error=error,
+            best=better,
+        )
+        history.append(epoch)
+        _log.info("epoch %d: loss %.4f, validation |log| %.4f", number, epoch.train_loss, error)
+        if on_epoch is not None:
+            on_epoch(epoch)
+        since_best = 0 if better else since_best + 1
+        if better:
+            best = Trained(
+                network=average,
+                scaling=scaling,
+                centre=centre,
+                config=config,
+                seed=seed,
+                history=tuple(history),
+            )
+            if on_best is not None:
+                on_best(best)
+        if since_best >= config.patience:
+            break
+    assert best is not None  # the first epoch is always the best so far
+    return best
+
+
+class _Padded:
+    """Kernels padded once per size class, so that an epoch only picks rows."""
+
+    def __init__(self, graphs: Sequence[ScaledGraph], targets: np.ndarray, node_budget: int) -> None:
+        classes: dict[int, list[int]] = defaultdict(list)
+        for number, graph in enumerate(graphs):
+            classes[size_class(graph.node_count)].append(number)
+        self._classes: list[tuple[int, GraphBatch, np.ndarray]] = []
+        for nodes, numbers in sorted(classes.items()):
+            padded = batch([graphs[n] for n in numbers], nodes=nodes, kernels=len(numbers))
+            kernels = kernels_per_batch(nodes, node_budget)
+            self._classes.append((kernels, padded, targets[numbers].astype(np.float32)))
+
+    @property
+    def batch_count(self) -> int:
+        return sum(-(-len(targets) // kernels) for kernels, _, targets in self._classes)
+
+    def epoch(self, order: np.random.Generator | None) -> Iterator[tuple[GraphBatch, np.ndarray, np.ndarray]]:
+        """(inputs, targets, weights) of every batch; shuffled within and across size classes by ``order``."""
+        plan: list[tuple[int, np.ndarray]] = []
+        for number, (kernels, _, targets) in enumerate(self._classes):
+            rows = np.arange(len(targets)) if order is None else order.permutation(len(targets))
+            plan.extend((number, rows[start : start + kernels]) for start in range(0, len(rows), kernels))
+        for at in range(len(plan)) if order is None else order.permutation(len(plan)):
+            number, rows = plan[at]
+            kernels, padded, targets = self._classes[number]
+            # A short last batch repeats its first kernel with weight 0: one shape per size class.
+            filled = np.concatenate([rows, np.full(kernels - len(rows), rows[0])])
+            weight = (np.arange(kernels) < len(rows)).astype(np.float32)
+            yield GraphBatch(*(np.asarray(part)[filled] for part in padded)), targets[filled], weight
+
+
+def _optimiser(config: TrainConfig, steps: int) -> optax.GradientTransformation:
+    schedule = optax.warmup_cosine_decay_schedule(
+        init_value=0.0,
+        peak_value=config.learning_rate,
+        warmup_steps=max(1, steps // 20),
+        decay_steps=max(2, steps),
+    )
+    return optax.chain(
+        optax.clip_by_global_norm(config.clip), optax.adamw(schedule, weight_decay=config.weight_decay)
+    )
+
+
+_Step = Callable[..., tuple[KernelNetwork, KernelNetwork, optax.OptState, Array]]
+
+
+def _step_function(optimiser: optax.GradientTransformation, config: TrainConfig) -> _Step:
+    def objective(
+        network: KernelNetwork,
+        made: GraphBatch,
+        target: Float[Array, " kernel"],
+        weight: Float[Array, " kernel"],
+        key: PRNGKeyArray,
+    ) -> Float[Array, ""]:
+        return log_time_loss(network(made, key=key), target, weight)
+
+    @eqx.filter_jit(donate="none")
+    def step(
+        network: KernelNetwork,
+        average: KernelNetwork,
+        state: optax.OptState,
+        made: GraphBatch,
+        target: Float[Array, " kernel"],
+        weight: Float[Array, " kernel"],
+        key: PRNGKeyArray,
+        count: Array,
+    ) -> tuple[KernelNetwork, KernelNetwork, optax.OptState, Array]:
+        loss, gradient = eqx.filter_value_and_grad(objective)(network, made, target, weight, key)
+        parameters = eqx.filter(network, eqx.is_array)
+        updates, state = optimiser.update(gradient, state, parameters)
+        network = eqx.apply_updates(network, updates)
+        # Early on the average must not remember the random start.
+        decay = jnp.minimum(config.average, (1.0 + count) / (10.0 + count)) if config.average else 0.0
+        average = jax.tree.map(lambda old, new: decay * old + (1 - decay) * new, average, network)
+        return network, average, state, loss
+
+    return step
+
+
+@eqx.filter_jit
+def _predict(network: KernelNetwork, made: GraphBatch) -> Float[Array, " kernel"]:
+    return network(made)
+
+
+def _mean_absolute_error(network: KernelNetwork, held: _Padded) -> float:
+    """Mean |log error|, less swayed by a few wrong labels than the loss."""
+    total = weights = 0.0
+    for made, target, weight in held.epoch(None):
+        error = np.abs(np.asarray(_predict(network, made)) - target)
+        total += float((error * weight).sum())
+        weights += float(weight.sum())
+    return total / weights

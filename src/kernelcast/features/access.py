@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from kernelcast.core.kernel import Kind
 from kernelcast.features.flat import FlatKernel
 from kernelcast.hlo import attributes
+from kernelcast.hlo.program import Instruction
 from kernelcast.hlo.shape import Shape
 
 INVARIANT = -1  # the innermost loop does not move this value's index
@@ -59,6 +60,11 @@ def array_of(shape: Shape) -> Shape:
     while shape.is_tuple and shape.elements:
         shape = shape.elements[0]
     return shape
+
+
+def dimensions_of(instruction: Instruction) -> tuple[int, ...]:
+    """The attribute ``dimensions``; empty where absent."""
+    return attributes.integers(instruction, "dimensions", default=())
 
 
 def physical_stride(shape: Shape, dimension: int) -> int:
@@ -188,7 +194,7 @@ def _linear(use: _Use, site: Site) -> Site:
 
 
 def _broadcast(use: _Use, site: Site) -> Site:
-    mapped = attributes.dimensions(use.instruction)
+    mapped = dimensions_of(use.instruction)
     key = use.keys.number("broadcast", site.key, mapped, use.operand.dimensions)
     if site.dimension < 0:
         return _same_walk(site, key)
@@ -198,13 +204,13 @@ def _broadcast(use: _Use, site: Site) -> Site:
 
 
 def _transpose(use: _Use, site: Site) -> Site:
-    order = attributes.dimensions(use.instruction)
+    order = dimensions_of(use.instruction)
     inner = order[site.dimension] if site.dimension >= 0 else site.dimension
     return Site(use.keys.number("transpose", site.key, order), site.count, inner, site.step, site.extent)
 
 
 def _reverse(use: _Use, site: Site) -> Site:
-    return _same_walk(site, use.keys.number("reverse", site.key, attributes.dimensions(use.instruction)))
+    return _same_walk(site, use.keys.number("reverse", site.key, dimensions_of(use.instruction)))
 
 
 def _slice(use: _Use, site: Site) -> Site:
@@ -238,7 +244,7 @@ def _pad(use: _Use, site: Site) -> Site:
 
 def _concatenate(use: _Use, site: Site) -> Site:
     key = use.keys.number("concatenate", site.key, use.operands, use.slot)
-    along = attributes.dimensions(use.instruction)[0]
+    along = dimensions_of(use.instruction)[0]
     share = use.operand.element_count / max(1, use.shape.element_count)
     extent = float(max(1, use.operand.dimensions[along])) if site.dimension == along else site.extent
     return Site(key, site.count * share, site.dimension, site.step, extent)
@@ -247,7 +253,7 @@ def _concatenate(use: _Use, site: Site) -> Site:
 def _reduce(use: _Use, site: Site) -> Site:
     if use.slot >= len(use.operands) // 2:
         return _fixed(site, use.keys.number("initial", site.key))
-    reduced = attributes.dimensions(use.instruction)
+    reduced = dimensions_of(use.instruction)
     extents = use.operand.dimensions
     key = use.keys.number("reduce", site.key, reduced, extents)
     looped = [d for d in reduced if extents[d] != 1]
@@ -262,7 +268,7 @@ def _reduce(use: _Use, site: Site) -> Site:
 def _reduce_window(use: _Use, site: Site) -> Site:
     if use.slot >= len(use.operands) // 2:
         return _fixed(site, use.keys.number("initial", site.key))
-    sizes = attributes.window(use.instruction).size
+    sizes = [d.size for d in attributes.window(use.instruction).dimensions]
     key = use.keys.number("reduce-window", site.key, use.instruction.attribute("window"))
     looped = [d for d, size in enumerate(sizes) if size > 1]
     if not looped:
@@ -271,7 +277,7 @@ def _reduce_window(use: _Use, site: Site) -> Site:
 
 
 def _dot(use: _Use, site: Site) -> Site:
-    numbers = attributes.dot_dimensions(use.instruction)
+    numbers = attributes.dot_numbers(use.instruction)
     contracted = numbers.lhs_contracting if use.slot == 0 else numbers.rhs_contracting
     extents = use.operand.dimensions
     key = use.keys.number("dot", site.key, use.slot, contracted, extents)
@@ -283,7 +289,7 @@ def _dot(use: _Use, site: Site) -> Site:
 
 
 def _gather(use: _Use, site: Site) -> Site:
-    numbers = attributes.gather_dimensions(use.instruction)
+    numbers = attributes.gather_numbers(use.instruction)
     key = use.keys.number("gather", site.key, use.operands[1], use.slot)
     if use.slot:
         batch = [d for d in range(use.shape.rank) if d not in numbers.offset_dims]

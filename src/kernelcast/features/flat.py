@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernelcast.core.kernel import Kernel, Kind
+from kernelcast.hlo.attributes import tuple_index
 from kernelcast.hlo.program import Computation, Instruction, Program
 
 # What an instruction name stands for while flattening: a node, or the nodes of a tuple's elements.
@@ -90,7 +91,7 @@ class _Inliner:
         if opcode == "tuple":
             return tuple(read)
         if opcode == "get-tuple-element" and isinstance(read[0], tuple):
-            return read[0][int(instruction.attribute("index") or 0)]
+            return read[0][tuple_index(instruction)]
         self.instructions.append(instruction)
         self.operands.append(tuple(node for value in read for node in _leaves(value)))
         self.reducers.append(self._reducer(instruction))

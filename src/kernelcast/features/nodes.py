@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from kernelcast.features.access import array_of, physical_stride
+from kernelcast.features.access import array_of, dimensions_of, physical_stride
 from kernelcast.features.code import code_class, is_integer_division, is_narrow_conversion
 from kernelcast.features.schema import (
     CACHE_BYTES,
@@ -115,7 +115,7 @@ def _write_reducer(row: _Row, reducer: str) -> None:
 
 
 def _write_attributes(row: _Row, i: Instruction, operands: list[Shape]) -> None:
-    dimensions = attributes.dimensions(i)
+    dimensions = dimensions_of(i)
     if i.attribute("dimensions") is not None:
         row.slots("dimensions", dimensions, totals=False)
         row.put("dimensions_count", len(dimensions))
@@ -127,12 +127,12 @@ def _write_attributes(row: _Row, i: Instruction, operands: list[Shape]) -> None:
     elif i.opcode == "dot":
         _write_dot(row, i)
     elif i.opcode == "gather":
-        numbers = attributes.gather_dimensions(i)
+        numbers = attributes.gather_numbers(i)
         row.slots("slice_size", numbers.slice_sizes)
         _write_indexing(row, numbers.index_vector_dim, numbers.offset_dims, numbers.start_index_map)
         row.put("has_slice_size", 1)
     elif i.opcode == "scatter":
-        numbers = attributes.scatter_dimensions(i)
+        numbers = attributes.scatter_numbers(i)
         _write_indexing(
             row, numbers.index_vector_dim, numbers.update_window_dims, numbers.scatter_dims_to_operand_dims
         )
@@ -147,7 +147,7 @@ def _write_attributes(row: _Row, i: Instruction, operands: list[Shape]) -> None:
         row.slots("slice_size", sizes)
         row.put("has_slice_size", 1)
     elif i.opcode == "pad":
-        padding = attributes.padding(i)
+        padding = attributes.padding_config(i)
         row.slots("pad_low", (p.low for p in padding))
         row.slots("pad_high", (p.high for p in padding))
         row.slots("pad_interior", (p.interior for p in padding))
@@ -155,19 +155,19 @@ def _write_attributes(row: _Row, i: Instruction, operands: list[Shape]) -> None:
 
 
 def _write_window(row: _Row, i: Instruction) -> None:
-    window = attributes.window(i)
-    row.slots("window_size", window.size)
-    row.slots("window_stride", window.stride)
-    row.slots("window_padding_low", window.padding_low)
-    row.slots("window_padding_high", window.padding_high)
-    row.slots("window_dilation", window.rhs_dilation)
-    row.slots("base_dilation", window.lhs_dilation)
-    row.put("window_reversed", sum(window.reversal))
+    window = attributes.window(i).dimensions
+    row.slots("window_size", (d.size for d in window))
+    row.slots("window_stride", (d.stride for d in window))
+    row.slots("window_padding_low", (d.padding_low for d in window))
+    row.slots("window_padding_high", (d.padding_high for d in window))
+    row.slots("window_dilation", (d.window_dilation for d in window))
+    row.slots("base_dilation", (d.base_dilation for d in window))
+    row.put("window_reversed", sum(d.is_reversed for d in window))
     row.put("has_window", 1)
 
 
 def _write_convolution(row: _Row, i: Instruction) -> None:
-    numbers = attributes.convolution_dimensions(i)
+    numbers = attributes.convolution_numbers(i)
     values: dict[str, int] = {
         "input_batch": numbers.input_batch,
         "input_feature": numbers.input_feature,
@@ -180,13 +180,13 @@ def _write_convolution(row: _Row, i: Instruction) -> None:
         values.update({f"{name}_{n}": v for n, v in enumerate(getattr(numbers, name))})
     for name in CONVOLUTION_NUMBERS:
         row.put(f"convolution_{name}", values.get(name, 0))
-    row.put("feature_group_count", int(i.attribute("feature_group_count") or 1))
-    row.put("batch_group_count", int(i.attribute("batch_group_count") or 1))
+    row.put("feature_group_count", attributes.feature_group_count(i))
+    row.put("batch_group_count", attributes.batch_group_count(i))
     row.put("has_convolution", 1)
 
 
 def _write_dot(row: _Row, i: Instruction) -> None:
-    numbers = attributes.dot_dimensions(i)
+    numbers = attributes.dot_numbers(i)
     for side, contracting, batch in (
         ("left", numbers.lhs_contracting, numbers.lhs_batch),
         ("right", numbers.rhs_contracting, numbers.rhs_batch),
@@ -228,7 +228,7 @@ def _write_static(row: _Row, i: Instruction, operands: list[Shape]) -> None:
         row.put("keeps_minor_extent", minor_extent(first) == minor)
         row.put("keeps_minor_dimension", _keeps_minor_dimension(i, shape, first))
     if i.opcode == "reduce":
-        reduced = attributes.dimensions(i)
+        reduced = dimensions_of(i)
         order = operands[0].minor_to_major
         row.put("reduced_extent", math.prod(operands[0].dimensions[d] for d in reduced))
         row.put("reduces_minor_dimension", bool(order) and order[0] in reduced)
@@ -249,7 +249,7 @@ def _keeps_minor_dimension(i: Instruction, shape: Shape, operand: Shape) -> bool
     if not shape.rank or not operand.rank:
         return False
     minor, operand_minor = shape.minor_to_major[0], operand.minor_to_major[0]
-    dimensions = attributes.dimensions(i)
+    dimensions = dimensions_of(i)
     if i.opcode == "transpose":
         return dimensions[minor] == operand_minor
     if i.opcode == "broadcast":
@@ -266,16 +266,16 @@ def operations_per_element(i: Instruction, operands: Sequence[Shape]) -> float:
     """Arithmetic operations for one element of the result; a multiply-add counts two."""
     shape = array_of(i.shape)
     if i.opcode == "dot":
-        contracted = attributes.dot_dimensions(i).lhs_contracting
+        contracted = attributes.dot_numbers(i).lhs_contracting
         return 2.0 * math.prod(operands[0].dimensions[d] for d in contracted)
     if i.opcode == "convolution":
-        numbers = attributes.convolution_dimensions(i)
+        numbers = attributes.convolution_numbers(i)
         channels = operands[1].dimensions[numbers.kernel_input_feature]
-        return 2.0 * channels * math.prod(attributes.window(i).size)
+        return 2.0 * channels * attributes.window(i).element_count
     if i.opcode == "reduce":
-        return float(math.prod(operands[0].dimensions[d] for d in attributes.dimensions(i)))
+        return float(math.prod(operands[0].dimensions[d] for d in dimensions_of(i)))
     if i.opcode in ("reduce-window", "select-and-scatter"):
-        return float(math.prod(attributes.window(i).size))
+        return float(attributes.window(i).element_count)
     if i.opcode in ("sort", "topk", "fft"):
         return math.log2(max(2, max(shape.dimensions, default=1)))
     return 0.0 if code_class(i.opcode, shape.element_type) == "move" else 1.0
@@ -283,7 +283,7 @@ def operations_per_element(i: Instruction, operands: Sequence[Shape]) -> float:
 
 def _write_static_dot(row: _Row, i: Instruction, operands: list[Shape]) -> None:
     left, right = operands[0], operands[1]
-    numbers = attributes.dot_dimensions(i)
+    numbers = attributes.dot_numbers(i)
     k = math.prod(left.dimensions[d] for d in numbers.lhs_contracting)
     batch = math.prod(left.dimensions[d] for d in numbers.lhs_batch)
     row.put("dot_k", k)
@@ -298,11 +298,11 @@ def _write_static_dot(row: _Row, i: Instruction, operands: list[Shape]) -> None:
 
 
 def _write_static_convolution(row: _Row, i: Instruction, shape: Shape, operands: list[Shape]) -> None:
-    numbers = attributes.convolution_dimensions(i)
+    numbers = attributes.convolution_numbers(i)
     kernel = operands[1]
     row.put("convolution_input_channels", kernel.dimensions[numbers.kernel_input_feature])
     row.put("convolution_output_channels", kernel.dimensions[numbers.kernel_output_feature])
     row.put("convolution_output_pixels", math.prod(shape.dimensions[d] for d in numbers.output_spatial))
-    row.put("convolution_taps", math.prod(attributes.window(i).size))
+    row.put("convolution_taps", attributes.window(i).element_count)
     last = physical_stride(operands[0], numbers.input_feature) == 1
     row.put("convolution_channels_last", last and physical_stride(shape, numbers.output_feature) == 1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelcast.features.graph import KernelGraph
-from kernelcast.features.schema import Block, Column, FeatureSchema, Transform
+from kernelcast.features.schema import Block, Column, FeatureSchema, Transform, logarithmic
 
 # A value this many standard deviations outside tells no more than that it is outside.
 CLIP = 8.0
@@ -91,9 +91,9 @@ def fit_scaling(graphs: Sequence[KernelGraph], schema: FeatureSchema, blocks: fr
 
 def _fit(raw: np.ndarray, columns: tuple[Column, ...], blocks: frozenset[Block]) -> ColumnScaling:
     read = np.array([n for n, c in enumerate(columns) if c.block in blocks], dtype=np.int64)
-    logarithmic = np.array([c.transform is Transform.LOG for c in columns], dtype=np.bool_)
+    log = logarithmic(columns)
     flags = np.array([columns[n].transform is Transform.FLAG for n in read], dtype=np.bool_)
-    values = _transformed(raw[:, read], logarithmic[read])
+    values = _transformed(raw[:, read], log[read])
     low, high = values.min(axis=0), values.max(axis=0)
     varies = high > low
     mean = np.where(flags, 0.0, values.mean(axis=0))
@@ -105,11 +105,11 @@ def _fit(raw: np.ndarray, columns: tuple[Column, ...], blocks: frozenset[Block])
         read=read,
         low=low.astype(np.float32),
         high=high.astype(np.float32),
-        logarithmic=logarithmic,
+        logarithmic=log,
     )
 
 
-def _transformed(raw: np.ndarray, logarithmic: np.ndarray) -> np.ndarray:
+def _transformed(raw: np.ndarray, log: np.ndarray) -> np.ndarray:
     values = raw.astype(np.float32, copy=True)
-    values[:, logarithmic] = np.sign(values[:, logarithmic]) * np.log1p(np.abs(values[:, logarithmic]))
+    values[:, log] = np.sign(values[:, log]) * np.log1p(np.abs(values[:, log]))
     return values

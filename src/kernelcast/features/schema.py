@@ -264,9 +264,10 @@ class FeatureSchema:
         """Column number by name, of kernels."""
         return {c.name: i for i, c in enumerate(self.kernel)}
 
-    def node_columns(self, blocks: frozenset[Block]) -> np.ndarray:
-        """Ascending numbers of the node columns in the given blocks."""
-        return np.array([i for i, c in enumerate(self.node) if c.block in blocks], dtype=np.int64)
+
+def logarithmic(columns: tuple[Column, ...]) -> np.ndarray:
+    """(column,) whether each column is log-transformed."""
+    return np.array([c.transform is Transform.LOG for c in columns], dtype=np.bool_)
 
 
 KERNELCAST_1 = FeatureSchema(

@@ -190,17 +190,18 @@ class KernelNetwork(eqx.Module):
             batch: scaled inputs.
             key: for dropout; None outside training.
         """
+        mask, incoming = jnp.asarray(batch.mask), jnp.asarray(batch.incoming)
         embedded = self.opcodes[batch.opcodes]  # kernel node embedding
         nodes = jax.nn.relu(self.first(jnp.concatenate([embedded, batch.rows], axis=-1)))  # kernel node width
-        nodes = nodes * batch.mask[..., None]
+        nodes = nodes * mask[..., None]
         for number, layer in enumerate(self.layers):
-            nodes = layer(nodes, batch.incoming) * batch.mask[..., None]  # kernel node width
+            nodes = layer(nodes, incoming) * mask[..., None]  # kernel node width
             if key is not None and self.config.dropout > 0:
                 keep = jax.random.bernoulli(
                     jax.random.fold_in(key, number), 1 - self.config.dropout, nodes.shape
                 )
                 nodes = jnp.where(keep, nodes / (1 - self.config.dropout), 0.0)
-        kernel = self._pool(nodes, batch.mask)  # kernel pooled
+        kernel = self._pool(nodes, mask)  # kernel pooled
         if self.config.static:
             kernel = jnp.concatenate([kernel, batch.static], axis=-1)
         for dense in self.hidden:

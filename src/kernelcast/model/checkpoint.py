@@ -1,0 +1,215 @@
+"""A checkpoint: a folder with weights (safetensors) and a readable description (JSON). No pickle.
+
+``model.json`` names the weights file by its digest, and is renamed into place last: a reader sees the old
+pair or the new pair, never a mixture.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+from kernelcast.data.durable import store_error, write_durably
+from kernelcast.errors import SchemaError
+from kernelcast.features.scaling import ColumnScaling, Scaling
+from kernelcast.features.schema import Block, FeatureSchema, logarithmic
+from kernelcast.model.network import Direction, KernelNetwork, NetworkConfig, Normalisation, Reduction
+from kernelcast.model.train import Epoch, TrainConfig, Trained
+
+FORMAT = "kernelcast-checkpoint-1"
+DESCRIPTION = "model.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where a model comes from; kept beside the weights.
+
+    Attributes:
+        name: of the model, e.g. ``gnn``.
+        data_digest: of the dataset.
+        target: identity of the target that made the labels, as the dataset holds it.
+        statistic: how a label is made of samples.
+        versions: of the libraries, by name.
+        split: digest of the split file.
+        metrics: figures measured on held-out kernels.
+    """
+
+    name: str
+    data_digest: str
+    target: Mapping[str, Any]
+    statistic: str
+    versions: Mapping[str, str]
+    split: str = ""
+    metrics: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+def save_checkpoint(folder: Path, trained: Trained, provenance: Provenance, schema: FeatureSchema) -> None:
+    """Writes a checkpoint folder; an older checkpoint in it stays whole until the new one is.
+
+    Raises:
+        StoreError: the folder cannot be written; what was there before is kept.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise store_error(folder, error) from error
+    weights = save_tensors(_tensors(trained))
+    digest = hashlib.blake2b(weights, digest_size=16).hexdigest()
+    weights_name = f"weights-{digest}.safetensors"
+    description = {
+        "format": FORMAT,
+        "schema": schema.name,
+        "schema_digest": schema.digest,
+        "weights": weights_name,
+        "provenance": asdict(provenance),
+        "centre_log_seconds": trained.centre,
+        "seed": trained.seed,
+        "config": asdict(trained.config),
+        "opcodes_seen": [schema.opcodes[n] for n in np.flatnonzero(trained.scaling.opcodes)],
+        "columns_read": {
+            "node": [schema.node[n].name for n in trained.scaling.node.columns],
+            "kernel": [schema.kernel[n].name for n in trained.scaling.kernel.columns],
+        },
+        "history": [asdict(epoch) for epoch in trained.history],
+    }
+    write_durably(folder / weights_name, weights)
+    write_durably(folder / DESCRIPTION, (json.dumps(description, indent=1) + "\n").encode())
+    for old in folder.glob("weights-*.safetensors"):
+        if old.name != weights_name:
+            old.unlink()
+
+
+def load_checkpoint(folder: Path, schema: FeatureSchema) -> tuple[Trained, Provenance]:
+    """The model in a checkpoint folder, and where it comes from.
+
+    Raises:
+        SchemaError: not a checkpoint, damaged, or made for another schema; the text names both.
+    """
+    description = _read_description(folder)
+    if description["schema_digest"] != schema.digest:
+        raise SchemaError(
+            f"{folder} was trained on schema {description['schema']} with digest "
+            f"{description['schema_digest']}, this version has {schema.name} with digest {schema.digest}: "
+            "train again, or install the version that made it"
+        )
+    tensors = _read_weights(folder / description["weights"])
+    config = _config(description["config"])
+    scaling = _scaling(tensors, schema)
+    blank = eqx.filter_eval_shape(
+        KernelNetwork,
+        config.network,
+        opcode_count=len(schema.opcodes),
+        node_features=len(scaling.node.columns),
+        kernel_features=len(scaling.kernel.columns),
+        key=jax.random.key(0),
+    )
+    trained = Trained(
+        network=_filled(blank, tensors, folder),
+        scaling=scaling,
+        centre=float(description["centre_log_seconds"]),
+        config=config,
+        seed=int(description["seed"]),
+        history=tuple(Epoch(**epoch) for epoch in description["history"]),
+    )
+    return trained, Provenance(**description["provenance"])
+
+
+def with_metrics(provenance: Provenance, metrics: Mapping[str, float]) -> Provenance:
+    """The same provenance with figures measured after training."""
+    return replace(provenance, metrics=dict(metrics))
+
+
+def _named(network: Any) -> list[tuple[str, Any]]:
+    leaves = jax.tree_util.tree_flatten_with_path(eqx.filter(network, eqx.is_array_like))[0]
+    return [("network" + jax.tree_util.keystr(path), leaf) for path, leaf in leaves]
+
+
+def _tensors(trained: Trained) -> dict[str, np.ndarray]:
+    tensors = {name: np.asarray(leaf) for name, leaf in _named(trained.network)}
+    for level, held in (("node", trained.scaling.node), ("kernel", trained.scaling.kernel)):
+        tensors |= {
+            f"scaling.{level}.{name}": np.ascontiguousarray(getattr(held, name))
+            for name in ("columns", "mean", "deviation", "read", "low", "high")
+        }
+    tensors["scaling.opcodes"] = trained.scaling.opcodes
+    return tensors
+
+
+def _scaling(tensors: Mapping[str, np.ndarray], schema: FeatureSchema) -> Scaling:
+    node, kernel = (
+        ColumnScaling(
+            **{
+                n: tensors[f"scaling.{level}.{n}"]
+                for n in ("columns", "mean", "deviation", "read", "low", "high")
+            },
+            logarithmic=logarithmic(columns),
+        )
+        for level, columns in (("node", schema.node), ("kernel", schema.kernel))
+    )
+    return Scaling(node=node, kernel=kernel, opcodes=tensors["scaling.opcodes"])
+
+
+def _filled(blank: KernelNetwork, tensors: Mapping[str, np.ndarray], folder: Path) -> KernelNetwork:
+    leaves, structure = jax.tree_util.tree_flatten_with_path(blank)
+    values: list[Any] = []
+    for path, leaf in leaves:
+        name = "network" + jax.tree_util.keystr(path)
+        held = tensors.get(name)
+        if held is None or held.shape != leaf.shape:
+            found = "nothing" if held is None else f"shape {held.shape}"
+            raise SchemaError(f"{folder}: weights hold {found} for {name}, the network needs {leaf.shape}")
+        values.append(jnp.asarray(held))
+    return jax.tree_util.tree_unflatten(structure, values)
+
+
+def _config(held: Mapping[str, Any]) -> TrainConfig:
+    network = dict(held["network"])
+    network["direction"] = Direction(network["direction"])
+    network["neighbours"] = Reduction(network["neighbours"])
+    network["normalisation"] = Normalisation(network["normalisation"])
+    network["pooling"] = tuple(Reduction(r) for r in network["pooling"])
+    network["hidden"] = tuple(network["hidden"])
+    rest = {name: value for name, value in held.items() if name not in ("network", "blocks")}
+    return TrainConfig(
+        network=NetworkConfig(**network), blocks=tuple(Block(b) for b in held["blocks"]), **rest
+    )
+
+
+def _read_description(folder: Path) -> dict[str, Any]:
+    path = folder / DESCRIPTION
+    try:
+        description = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise SchemaError(f"{folder} is not a checkpoint: it has no {DESCRIPTION}") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise SchemaError(f"{path} cannot be read as a checkpoint's description: {error}") from None
+    held = description.get("format") if isinstance(description, dict) else None
+    if held != FORMAT:
+        raise SchemaError(f"{path} has format {held!r}, this version reads {FORMAT!r}")
+    return description
+
+
+def _read_weights(path: Path) -> dict[str, np.ndarray]:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise SchemaError(f"the checkpoint's weights cannot be read: {error}") from None
+    digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+    if path.name != f"weights-{digest}.safetensors":
+        raise SchemaError(f"{path} is damaged: its content has digest {digest}, its name says another")
+    try:
+        return load_tensors(content)
+    except SafetensorError as error:
+        raise SchemaError(f"{path} is not a safetensors file: {error}") from None

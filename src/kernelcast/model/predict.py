@@ -1,0 +1,90 @@
+"""A trained model as an estimator: kernels in, estimated seconds out, with no device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Float
+
+from kernelcast.core.estimate import Estimates, Status, estimates_of
+from kernelcast.core.kernel import Kernel
+from kernelcast.features.graph import Featuriser, KernelGraph
+from kernelcast.features.schema import KERNELCAST_1
+from kernelcast.model.batch import GraphBatch, batches, scaled_graphs
+from kernelcast.model.checkpoint import Provenance, load_checkpoint
+from kernelcast.model.network import KernelNetwork
+from kernelcast.model.train import Trained
+
+# Nodes per batch: few kernels go through a small compiled shape, many through a large one.
+_SMALL_BUDGET = 256
+_LARGE_BUDGET = 2048
+
+
+class Predictor:
+    """A trained network with its scaling; implements ``Estimator``.
+
+    Attributes:
+        trained: network and scaling.
+        provenance: where the model comes from.
+    """
+
+    def __init__(self, trained: Trained, provenance: Provenance) -> None:
+        self.trained = trained
+        self.provenance = provenance
+        self._featuriser = Featuriser()
+
+    @staticmethod
+    def load(folder: Path) -> Predictor:
+        """The predictor of a checkpoint folder.
+
+        Raises:
+            SchemaError: not a checkpoint, damaged, or of another schema.
+        """
+        return Predictor(*load_checkpoint(folder, KERNELCAST_1))
+
+    def estimate(self, kernels: Sequence[Kernel]) -> Estimates:
+        """Estimated seconds of one warm run of each kernel."""
+        return self.estimate_graphs(self._featuriser.graphs(kernels))
+
+    def estimate_graphs(self, graphs: Sequence[KernelGraph]) -> Estimates:
+        """The same for kernels that are graphs already, as a search has them.
+
+        Bounds are NaN: the model is not calibrated.
+        """
+        log_seconds = np.zeros(len(graphs), dtype=np.float64)
+        scaled = scaled_graphs(graphs, self.trained.scaling)
+        total = sum(graph.node_count for graph in graphs)
+        budget = _SMALL_BUDGET if total <= _SMALL_BUDGET else _LARGE_BUDGET
+        for numbers, made in batches(scaled, node_budget=budget):
+            log_seconds[numbers] = np.asarray(_forward(self.trained.network, made))[: len(numbers)]
+        extrapolated = np.array([self.trained.scaling.extrapolates(g) for g in graphs], dtype=np.bool_)
+        status = np.where(extrapolated, Status.EXTRAPOLATED, Status.KNOWN).astype(np.int8)
+        return estimates_of(np.exp(log_seconds + self.trained.centre), status)
+
+
+class Ensemble:
+    """The geometric mean of several predictors, such as seeds of one model; implements ``Estimator``."""
+
+    def __init__(self, members: Sequence[Predictor]) -> None:
+        if not members:
+            raise ValueError("an ensemble needs at least one predictor")
+        self.members = tuple(members)
+        self._featuriser = Featuriser()
+
+    def estimate(self, kernels: Sequence[Kernel]) -> Estimates:
+        """Estimated seconds; extrapolated where any member extrapolates."""
+        return self.estimate_graphs(self._featuriser.graphs(kernels))
+
+    def estimate_graphs(self, graphs: Sequence[KernelGraph]) -> Estimates:
+        """The same for kernels that are graphs already."""
+        each = [member.estimate_graphs(graphs) for member in self.members]
+        seconds = np.exp(np.mean([np.log(e.seconds) for e in each], axis=0))
+        return estimates_of(seconds, np.max([e.status for e in each], axis=0))
+
+
+@eqx.filter_jit
+def _forward(network: KernelNetwork, made: GraphBatch) -> Float[Array, " kernel"]:
+    return network(made)

@@ -22,7 +22,7 @@ from jax.extend import xla as jax_xla
 from jaxlib import _jax  # pyright: ignore[reportAttributeAccessIssue]
 
 from kernelcast.errors import TargetError
-from kernelcast.hlo.xla import text_from_proto
+from kernelcast.hlo.xla import proto_to_text
 
 # Serialised HloModuleProto in and out. It runs on the module that XLA has fused and scheduled; no HLO pass
 # runs on what it returns, only buffer assignment and code generation.
@@ -66,7 +66,7 @@ class Executable:
 
     def final_text(self) -> str:
         """The same as text, large constants included."""
-        return _without_job_name(text_from_proto(self.final_proto()))
+        return _without_job_name(proto_to_text(self.final_proto()))
 
     @property
     def temporary_bytes(self) -> int:
@@ -86,24 +86,19 @@ class Executable:
         return outputs
 
 
-def prepare_measuring(cpu: int) -> None:
-    """Pins this process to one CPU and turns asynchronous dispatch off; before any use of the client.
+def prepare_measuring() -> None:
+    """Turns asynchronous dispatch off and 64-bit types on; before any use of the client.
 
-    XLA splits kernels over as many threads as the process has CPUs when its client starts, so pinning is what
-    makes every program single-threaded.
+    XLA splits kernels over as many threads as the process may use CPUs when its client starts, so it is the
+    pinning of the process to one CPU that makes every program single-threaded.
 
     Raises:
-        TargetError: where the operating system has no CPU affinity, or refuses this CPU.
+        TargetError: when this process may run on more than one CPU.
     """
-    if not hasattr(os, "sched_setaffinity"):
-        raise TargetError("measuring needs CPU affinity, which only Linux offers here; run on Linux")
-    try:
-        os.sched_setaffinity(0, {cpu})
-    except OSError as error:
-        valid = sorted(os.sched_getaffinity(0))
-        raise TargetError(f"cannot pin to CPU {cpu} ({error}); this process may use {valid}") from error
+    cpus = os.sched_getaffinity(0)
+    if len(cpus) != 1:
+        raise TargetError(f"a measuring process must be pinned to one CPU, this one may use {sorted(cpus)}")
     jax.config.update("jax_cpu_enable_async_dispatch", False)
-    # Kernels of 64-bit types get inputs of 64 bits; compiled modules are unaffected.
     jax.config.update("jax_enable_x64", True)
 
 
@@ -162,7 +157,7 @@ def capture(stablehlo: str, *, library: bool = True) -> str:
     try:
         compile_program(stablehlo, library=library, transform=keep)
     except _Captured:
-        return _without_job_name(text_from_proto(found[0]))
+        return _without_job_name(proto_to_text(found[0]))
     raise TargetError("XLA went on after its module transformation failed; the capture is lost")
 
 

@@ -67,8 +67,8 @@ class Failed(Exception):
 class Worker(Generic[State]):
     """One child process, pinned to one CPU, started at the first request and again after each death.
 
-    Use as a context manager. Not thread-safe. Ask from one thread that lives as long as the worker: the system
-    kills a child when the thread that started it ends.
+    Use as a context manager. Not thread-safe. Ask from one thread that lives as long as the worker: the
+    system kills a child when the thread that started it ends.
 
     Attributes:
         cpu: the only CPU that the child may use.

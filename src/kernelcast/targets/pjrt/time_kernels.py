@@ -1,0 +1,215 @@
+"""Requests that compile a batch of kernels and time them, gated by the sentinel.
+
+A kernel's time is a slope: a long loop minus a short one next to it, over the difference in runs. One run
+minus the cost of a call would carry the noise of a call, and low percentiles of differences are biased.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import jax
+
+from kernelcast.core.timing import Reason, Sample
+from kernelcast.targets import client
+from kernelcast.targets.pjrt.batch import BatchText
+from kernelcast.targets.pjrt.device import Device
+from kernelcast.targets.pjrt.imposed import compile_as, reason_of
+from kernelcast.targets.worker import Failed
+
+# A long loop lasts at least this: shorter ones drown in the noise of a call (±1 µs).
+LOOP_S = 3e-4
+# More runs than this do not make the loop of an empty branch (0.03 µs a run) longer than it must be.
+_MOST_RUNS = 16_384
+# Long over short loop.
+_RATIO = 5
+# From here on a kernel is timed with few rounds: its loop would hold the worker for too long.
+SLOW_S = 12e-3
+_SLOW_TRIES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassRule:
+    """How one visit to a kernel goes.
+
+    Attributes:
+        wanted_rounds: gated rounds after which a kernel is done for this visit.
+        tries: rounds at most.
+        wait_s: seconds to wait for quiet before a round, at most.
+        limit_s: seconds after which no further kernel is started; what was measured comes back.
+    """
+
+    wanted_rounds: int = 3
+    tries: int = 8
+    wait_s: float = 0.1
+    limit_s: float = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledBatch:
+    """A batch that the worker keeps.
+
+    Attributes:
+        handle: by which later requests name it.
+        temporary_bytes: what its executable allocates besides inputs.
+        seconds: that the compile took.
+    """
+
+    handle: int
+    temporary_bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Batch:
+    """The worker's side of a batch; ``run`` gives the seconds of one call, (branch, runs) given."""
+
+    run: Callable[[int, int], float]
+    empty: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileBatch:
+    """Compiles a batch, checks that the final module is the one asked for, runs each branch once."""
+
+    batch: BatchText
+
+    def run(self, device: Device) -> CompiledBatch:
+        begin = device.clock()
+        executable, _ = compile_as(self.batch.carrier, self.batch.text)
+        kept = _Batch(run=_timed_runs(device, executable, self.batch), empty=self.batch.kernels)
+        return CompiledBatch(
+            handle=device.keep(kept),
+            temporary_bytes=executable.temporary_bytes,
+            seconds=device.clock() - begin,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassResult:
+    """What one visit gave.
+
+    Attributes:
+        samples: per branch asked for, and for the empty one, in order taken; fewer rounds than wanted, or
+            none, on a loud machine.
+        runs: of each of these branches' long loop.
+        floor_s: the sentinel's floor at the end; loudness was taken against the floor of its moment.
+        quiet_share: of the sentinel readings since the worker started.
+        seconds: that the visit took.
+    """
+
+    samples: dict[int, tuple[Sample, ...]]
+    runs: dict[int, int]
+    floor_s: float
+    quiet_share: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimePass:
+    """Visits the given branches of a kept batch, and the empty branch first.
+
+    Attributes:
+        runs: of the long loops, as found by an earlier visit: samples of all visits get the same lengths.
+    """
+
+    handle: int
+    branches: tuple[int, ...]
+    runs: Mapping[int, int]
+    rule: PassRule
+
+    def run(self, device: Device) -> PassResult:
+        begin = device.clock()
+        batch = device.kept(self.handle, _Batch)
+        samples: dict[int, tuple[Sample, ...]] = {}
+        runs = dict(self.runs)
+        for branch in (batch.empty, *self.branches):
+            if samples and device.clock() - begin > self.rule.limit_s:
+                break
+            if branch not in runs:
+                runs[branch] = _runs_of_long_loop(batch, branch)
+            samples[branch] = _visit(device, batch, branch, runs[branch], self.rule)
+        return PassResult(
+            samples=samples,
+            runs=runs,
+            floor_s=device.sentinel.floor_s,
+            quiet_share=device.sentinel.quiet_share,
+            seconds=device.clock() - begin,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drop:
+    """Frees kept things."""
+
+    handles: tuple[int, ...]
+
+    def run(self, device: Device) -> None:
+        for handle in self.handles:
+            device.drop(handle)
+
+
+def _timed_runs(
+    device: Device, executable: client.Executable, batch: BatchText
+) -> Callable[[int, int], float]:
+    """(branch, runs) → seconds of one call."""
+    arrays = [device.input(flat) for flat in batch.inputs]
+
+    def seconds(branch: int, runs: int) -> float:
+        arguments = [device.number(runs), device.number(branch), *arrays]
+        begin = device.clock()
+        try:
+            executable.execute(arguments)
+        except jax.errors.JaxRuntimeError as error:
+            raise Failed(reason_of(error, Reason.RUN), str(error)) from error
+        return device.clock() - begin
+
+    return seconds
+
+
+def _visit(device: Device, batch: _Batch, branch: int, runs: int, rule: PassRule) -> tuple[Sample, ...]:
+    """Rounds of (short loop, long loop) until enough were quiet."""
+    short = max(1, runs // _RATIO)
+    sentinel = device.sentinel
+    samples: list[Sample] = []
+    quiet_rounds = 0
+    tries = rule.tries
+    for number in range(rule.tries):
+        if quiet_rounds == rule.wanted_rounds or number >= tries:
+            break
+        sentinel.wait(rule.wait_s)
+        batch.run(branch, 1)  # brings the kernel's data into the caches
+        before = sentinel.loudness()
+        short_s = batch.run(branch, short)
+        between = sentinel.loudness()
+        long_s = batch.run(branch, runs)
+        after = sentinel.loudness()
+        round_ = [
+            Sample(runs=short, seconds=short_s, loudness=max(before, between), round=number),
+            Sample(runs=runs, seconds=long_s, loudness=max(between, after), round=number),
+        ]
+        samples.extend(round_)
+        quiet_rounds += all(s.gated for s in round_)
+        if long_s / runs > SLOW_S:
+            tries = _SLOW_TRIES
+    return tuple(samples)
+
+
+def _runs_of_long_loop(batch: _Batch, branch: int) -> int:
+    """How many runs make a loop that lasts ``LOOP_S``.
+
+    The loop is grown until it does: a guess from one run, which a loud moment makes too long, used to leave
+    kernels with two runs.
+    """
+    call_s = min(batch.run(batch.empty, 1) for _ in range(5))
+    runs = 2
+    while runs < _MOST_RUNS:
+        loop_s = batch.run(branch, runs) - call_s
+        if loop_s < 4 * LOOP_S:  # only then is repeating it cheap
+            loop_s = min(loop_s, *(batch.run(branch, runs) - call_s for _ in range(2)))
+        if loop_s >= 0.7 * LOOP_S:
+            break
+        wanted = runs * LOOP_S / max(loop_s, 1e-6)
+        runs = min(_MOST_RUNS, int(min(runs * 8, max(runs * 1.5, wanted))))
+    return runs

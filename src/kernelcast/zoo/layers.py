@@ -85,6 +85,11 @@ def convolution(w: jax.Array, x: jax.Array, *, stride: int = 1, groups: int = 1)
     )
 
 
+def max_pool(x: jax.Array, size: int, stride: int) -> jax.Array:
+    window, strides = (1, size, size, 1), (1, stride, stride, 1)
+    return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, "SAME")
+
+
 def split_heads(x: jax.Array, heads: int) -> jax.Array:
     """batch length feature → batch head length depth"""
     batch, length, features = x.shape

@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kernelcast.errors import HloError
 
-# Field numbers of xla/service/hlo.proto and xla_data.proto.
-_MODULE_ID = 5
-_Maps = Mapping[
-    int, "_Maps | None"
-]  # by field: the maps inside that message; None: it holds one map's entries
-_MODULE: _Maps = {
-    3: {2: {68: None}},  # computations → instructions → frontend_attributes
-    19: None,  # frontend_attributes
-}
+
+@dataclass(slots=True)
+class _Message:
+    """What has to change in one type of message: fields by number.
+
+    Attributes:
+        inner: messages with changes of their own.
+        dropped: fields left out.
+        is_map: its entries stand in no order.
+    """
+
+    inner: dict[int, _Message] = field(default_factory=dict[int, "_Message"])
+    dropped: int | None = None
+    is_map: bool = False
+
+
+# xla/service/hlo.proto. The module's id (5) counts modules in a process.
+_MAP = _Message(is_map=True)
+_INSTRUCTION = _Message(inner={68: _MAP})  # frontend_attributes
+_MODULE = _Message(
+    inner={3: _Message(inner={2: _INSTRUCTION}), 19: _MAP}, dropped=5
+)  # computations, attributes
+# original_value_recovery_table: its entries hold modules.
+_MODULE.inner[20] = _Message(inner={1: _Message(inner={3: _MODULE})})
+
 _VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
 
 
 class _Field(NamedTuple):
-    """One field of a message: its number, the bytes of tag and length, and those of its value."""
+    """One field of a message: its number, the bytes of its tag, and those of its value.
+
+    The length before a value of variable length belongs to neither.
+    """
 
     number: int
-    prefix: bytes
+    tag: bytes
     value: bytes
+    has_length: bool
 
 
 def canonical_proto(proto: bytes) -> bytes:
@@ -36,46 +57,47 @@ def canonical_proto(proto: bytes) -> bytes:
         HloError: the bytes are no serialised message.
     """
     try:
-        fields = [field for field in _fields(proto) if field.number != _MODULE_ID]
-        return b"".join(_canonical(field, _MODULE) for field in fields)
+        return _canonical(proto, _MODULE)
     except (IndexError, ValueError) as error:
         raise HloError(
             f"expected a serialised HloModuleProto, got {len(proto)} other bytes: {error}"
         ) from None
 
 
-def _canonical(field: _Field, maps: _Maps) -> bytes:
-    if field.number not in maps:
-        return field.prefix + field.value
-    inner = maps[field.number]
-    if inner is None:
-        return field.prefix + b"".join(sorted(entry.prefix + entry.value for entry in _fields(field.value)))
-    return field.prefix + b"".join(_canonical(part, inner) for part in _fields(field.value))
+def _canonical(proto: bytes, message: _Message) -> bytes:
+    parts: list[bytes] = []
+    for part in _fields(proto):
+        if part.number == message.dropped:
+            continue
+        inner = message.inner.get(part.number)
+        value = part.value if inner is None else _canonical(part.value, inner)
+        parts.append(part.tag + (_encoded(len(value)) if part.has_length else b"") + value)
+    return b"".join(sorted(parts) if message.is_map else parts)
 
 
 def _fields(message: bytes) -> Iterator[_Field]:
     position = 0
     while position < len(message):
         start = position
-        tag, position = _varint(message, position)
-        kind = tag & 7
+        tag, position = _decoded(message, position)
+        tag_end, kind = position, tag & 7
         if kind == _VARINT:
-            _, end = _varint(message, position)
+            _, end = _decoded(message, position)
         elif kind == _LENGTH:
-            length, position = _varint(message, position)
+            length, position = _decoded(message, position)
             end = position + length
         elif kind in (_EIGHT_BYTES, _FOUR_BYTES):
             end = position + (8 if kind == _EIGHT_BYTES else 4)
         else:
             raise ValueError(f"wire type {kind} at byte {start}")
         if end > len(message):
-            raise ValueError(f"a field at byte {start} runs over the end")
-        yield _Field(tag >> 3, message[start:position], message[position:end])
+            raise ValueError(f"the field at byte {start} runs over the end")
+        yield _Field(tag >> 3, message[start:tag_end], message[position:end], kind == _LENGTH)
         position = end
 
 
-def _varint(message: bytes, position: int) -> tuple[int, int]:
-    """The number at a position, and the position after it."""
+def _decoded(message: bytes, position: int) -> tuple[int, int]:
+    """The variable-length number at a position, and the position after it."""
     number = shift = 0
     while True:
         byte = message[position]
@@ -84,3 +106,12 @@ def _varint(message: bytes, position: int) -> tuple[int, int]:
         shift += 7
         if byte < 0x80:
             return number, position
+
+
+def _encoded(number: int) -> bytes:
+    parts = bytearray()
+    while number >= 0x80:
+        parts.append(number & 0x7F | 0x80)
+        number >>= 7
+    parts.append(number)
+    return bytes(parts)

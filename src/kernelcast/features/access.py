@@ -23,6 +23,8 @@ INVARIANT = -1  # the innermost loop does not move this value's index
 IRREGULAR = -2  # the index is data
 # Index-changing diamonds make sites grow exponentially; beyond this many they are merged into one.
 MAX_SITES = 32
+# Keeps merged counts, and products with them, inside float32.
+MAX_COUNT = 1e18
 
 # These read their operands as whole arrays, each element about once.
 _WHOLE_ARRAY = frozenset({
@@ -151,7 +153,7 @@ def _add(sites: Sites, site: Site) -> None:
         sites[site.key] = site
     else:
         key, last = next(reversed(sites.items()))
-        sites[key] = Site(key, last.count + site.count, last.dimension, last.step, last.extent)
+        sites[key] = Site(key, min(MAX_COUNT, last.count + site.count), last.dimension, last.step, last.extent)
 
 
 def _same_walk(site: Site, key: int, *, share: float = 1.0) -> Site:

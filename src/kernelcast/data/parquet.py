@@ -18,7 +18,6 @@ _TYPES = {
     Column.INT64: pa.int64(),
     Column.FLOAT32: pa.float32(),
     Column.FLOAT64: pa.float64(),
-    Column.INT16_LIST: pa.list_(pa.int16()),
     Column.INT32_LIST: pa.list_(pa.int32()),
     Column.FLOAT32_LIST: pa.list_(pa.float32()),
 }
@@ -50,7 +49,11 @@ def decode_columns(row_type: type[Row], content: bytes, names: Sequence[str]) ->
         SchemaError: a column is missing or of another type.
     """
     try:
-        table = pq.read_table(io.BytesIO(content))
+        # In this thread alone: a pool thread that lets go of a Python buffer while the interpreter ends
+        # aborts the process (pyarrow 26).
+        file = pq.ParquetFile(io.BytesIO(content), pre_buffer=False)
+        present = [name for name in names if name in file.schema_arrow.names]
+        table = file.read(columns=present, use_threads=False)
     except pa.ArrowException as error:
         raise StoreError(f"not a readable Parquet file: {error}") from error
     for name in names:

@@ -16,10 +16,12 @@ class LabelRule:
     """How often and how far apart a kernel is timed, and what makes its samples good enough.
 
     Attributes:
-        gated_rounds: least number of rounds taken on a quiet machine.
-        passes: visits to a kernel, each some rounds long.
-        extra_passes: more visits for kernels that lack gated rounds after ``passes``.
+        gated_rounds: least number of rounds taken on a quiet machine, over all visits.
+        passes: visits that every kernel gets.
+        extra_passes: more visits for kernels that lack gated rounds after those.
         spacing_s: least seconds between two visits, so that they meet different states of the machine.
+        rounds_per_visit: gated rounds after which a visit ends.
+        tries_per_visit: rounds after which it ends anyhow.
         input_policy: name of the rule that chooses the inputs' values.
     """
 
@@ -27,10 +29,13 @@ class LabelRule:
     passes: int = 2
     extra_passes: int = 4
     spacing_s: float = 60.0
+    rounds_per_visit: int = 3
+    tries_per_visit: int = 8
     input_policy: str = "typical-1"
 
     def __post_init__(self) -> None:
-        if self.gated_rounds < 1 or self.passes < 1 or self.extra_passes < 0 or self.spacing_s < 0:
+        counts = (self.gated_rounds, self.passes, self.rounds_per_visit, self.tries_per_visit)
+        if min(counts) < 1 or self.extra_passes < 0 or self.spacing_s < 0:
             raise ValueError(f"rounds and passes must be positive and spacing not negative, got {self}")
 
     def judge(self, timing: Timing, statistic: Statistic) -> Timing | Failure:

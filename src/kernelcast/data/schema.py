@@ -25,7 +25,6 @@ class Column(Enum):
     INT64 = "int64"
     FLOAT32 = "float32"
     FLOAT64 = "float64"
-    INT16_LIST = "list of int16"
     INT32_LIST = "list of int32"
     FLOAT32_LIST = "list of float32"
 
@@ -40,7 +39,7 @@ SAMPLES: Mapping[str, Column] = MappingProxyType(
         "runs": Column.INT32_LIST,
         "seconds": Column.FLOAT32_LIST,
         "loudness": Column.FLOAT32_LIST,
-        "round": Column.INT16_LIST,
+        "round": Column.INT32_LIST,
         "failure": _TEXT,
         "message": _TEXT,
     }

@@ -1,4 +1,4 @@
-"""Hands HLO texts to XLA's parser in a child process, where an abort costs one text.
+"""Hands HLO to XLA's own code in a child process, where an abort costs one text.
 
 XLA's parser ends the whole process on some texts that are wrong (``Check failed``), and allocates whatever a
 shape asks for. Many texts share one child; a child that dies, hangs or hits its memory limit is replaced.
@@ -17,6 +17,9 @@ from enum import StrEnum
 from multiprocessing.connection import Connection
 from typing import IO
 
+from kernelcast.errors import HloError
+from kernelcast.hlo.conversions import Conversion
+
 _LAST_WORDS_BYTES = 4000
 _TELLING = re.compile(r"(Check failed|\w*Error|\S*bad_alloc).*")
 GIBIBYTE = 1 << 30
@@ -32,18 +35,18 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """XLA's parser took the text; ``proto`` is the serialised ``HloModuleProto``."""
+    """XLA took it; ``result`` is what became of it: for a text the serialised ``HloModuleProto``."""
 
-    proto: bytes
+    result: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """XLA's parser did not take the text.
+    """XLA did not take it.
 
     Attributes:
         cause: the kind of failure.
-        reason: the parser's own words, or the last words of the child.
+        reason: XLA's own words, or the last words of the child.
     """
 
     cause: Cause
@@ -60,11 +63,33 @@ def hand_over(
         seconds_per_text: wall time after which the child is ended and the text refused.
         memory_bytes: limit on the child's address space, the libraries' own 1 GiB included.
     """
+    # A lone surrogate is no UTF-8; XLA's parser would be handed the same bytes by any other caller.
+    payloads = (text.encode(errors="surrogatepass") for text in texts)
+    yield from _answers(Conversion.TEXT_TO_PROTO, payloads, seconds_per_text, memory_bytes)
+
+
+def convert(
+    conversion: Conversion, payload: bytes, *, seconds: float = 120.0, memory_bytes: int = 8 * GIBIBYTE
+) -> bytes:
+    """The payload converted in a child of its own.
+
+    Raises:
+        HloError: XLA refuses the payload, dies of it, or takes too long or too much memory.
+    """
+    (answer,) = _answers(conversion, [payload], seconds, memory_bytes)
+    if isinstance(answer, Refused):
+        raise HloError(answer.reason)
+    return answer.result
+
+
+def _answers(
+    conversion: Conversion, payloads: Iterable[bytes], seconds: float, memory_bytes: int
+) -> Iterator[Accepted | Refused]:
     child: _Child | None = None
     try:
-        for text in texts:
-            child = child or _Child(memory_bytes)
-            answer = child.answer(text, seconds_per_text)
+        for payload in payloads:
+            child = child or _Child(conversion, memory_bytes)
+            answer = child.answer(payload, seconds)
             if isinstance(answer, Refused) and answer.cause is not Cause.INVALID:
                 child.end()
                 child = None
@@ -78,6 +103,7 @@ def hand_over(
 class _Child:
     """A running child; usable until an answer is a crash or a timeout."""
 
+    conversion: Conversion
     memory_bytes: int
     process: subprocess.Popen[bytes] = field(init=False)
     connection: Connection = field(init=False)
@@ -94,6 +120,7 @@ class _Child:
                     "kernelcast.hlo.handover_child",
                     str(theirs.fileno()),
                     str(self.memory_bytes),
+                    self.conversion.value,
                 ],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
@@ -102,17 +129,16 @@ class _Child:
             )
         self.connection = Connection(ours.detach())
 
-    def answer(self, text: str, seconds: float) -> Accepted | Refused:
+    def answer(self, payload: bytes, seconds: float) -> Accepted | Refused:
         try:
-            # A lone surrogate is no UTF-8; XLA's parser would be handed the same bytes by any other caller.
-            self.connection.send_bytes(text.encode(errors="surrogatepass"))
+            self.connection.send_bytes(payload)
             if not self.connection.poll(seconds):
                 return Refused(cause=Cause.TIMEOUT, reason=f"no answer in {seconds:g} s")
             answer = self.connection.recv_bytes()
         except (EOFError, ConnectionError):
             return Refused(cause=Cause.CRASH, reason=self.death())
         if answer[:1] == b"+":
-            return Accepted(proto=answer[1:])
+            return Accepted(result=answer[1:])
         return Refused(cause=Cause.INVALID, reason=answer[1:].decode(errors="replace"))
 
     def death(self) -> str:
@@ -121,7 +147,7 @@ class _Child:
         lines = self.last_words.read().decode(errors="replace")[-_LAST_WORDS_BYTES:].splitlines()
         told = [match[0] for line in lines if (match := _TELLING.search(line))]
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        return f"XLA's parser ended its process ({how}): {told[-1] if told else 'without a message'}"
+        return f"XLA ended its process ({how}): {told[-1] if told else 'without a message'}"
 
     def end(self) -> None:
         self.connection.close()

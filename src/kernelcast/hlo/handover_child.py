@@ -1,34 +1,32 @@
-"""The child's side of a hand-over: ``python -m kernelcast.hlo.handover_child DESCRIPTOR MEMORY_BYTES``."""
+"""The child of a hand-over: ``python -m kernelcast.hlo.handover_child DESCRIPTOR LIMIT CONVERSION``."""
 
 from __future__ import annotations
 
 import resource
 import sys
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 from kernelcast.errors import HloError
-from kernelcast.hlo.xla import text_to_proto
+from kernelcast.hlo.conversions import CONVERSIONS, Conversion
 
 
-def _serve(descriptor: int, memory_bytes: int) -> None:
-    """Answers each text with ``+`` and its proto or ``-`` and a reason, until the connection closes."""
+def _serve(descriptor: int, memory_bytes: int, convert: Callable[[bytes], bytes]) -> None:
+    """Answers each message with ``+`` and the result or ``-`` and a reason, until the connection closes."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     with Connection(descriptor) as connection:
         while True:
             try:
-                text = connection.recv_bytes().decode()
+                payload = connection.recv_bytes()
             except EOFError:
                 return
-            except UnicodeDecodeError as error:
-                connection.send_bytes(b"-" + str(error).encode())
-                continue
             try:
-                answer = b"+" + text_to_proto(text)
-            except HloError as error:
+                answer = b"+" + convert(payload)
+            except (HloError, UnicodeDecodeError) as error:
                 answer = b"-" + str(error).encode()
             connection.send_bytes(answer)
 
 
 if __name__ == "__main__":
-    _serve(int(sys.argv[1]), int(sys.argv[2]))
+    _serve(int(sys.argv[1]), int(sys.argv[2]), CONVERSIONS[Conversion(sys.argv[3])])

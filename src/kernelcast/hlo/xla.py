@@ -1,10 +1,12 @@
-"""The bridge to the compiler's own HLO: the only place that touches ``jaxlib._hlo``.
+"""The bridge to the compiler's own HLO: the only place that touches ``jaxlib._hlo`` and its MLIR conversions.
 
 jaxlib is imported inside the functions, so that HLO is read and costed without it, and
 ``kernelcast --help`` does not wait for it.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from kernelcast.errors import HloError
 
@@ -46,3 +48,55 @@ def proto_to_text(proto: bytes, *, print_large_constants: bool = True) -> str:
         raise HloError(
             f"expected a serialised HloModuleProto, got bytes that XLA refuses: {error}"
         ) from error
+
+
+def proto_to_stablehlo(proto: bytes) -> str:
+    """The StableHLO text of a serialised ``HloModuleProto``; donated parameters stay donated.
+
+    Raises:
+        HloError: the bytes are no such proto, or an instruction has no StableHLO form (``fusion`` has none).
+    """
+    from jaxlib import _hlo  # pyright: ignore[reportAttributeAccessIssue]  (no stub)
+
+    try:
+        return str(_mlir().xla_computation_to_mlir_module(_hlo.XlaComputation(proto)))
+    except RuntimeError as error:
+        raise HloError(f"XLA cannot turn the module into StableHLO: {_first_line(error)}") from error
+
+
+def stablehlo_to_proto(module: bytes) -> bytes:
+    """The serialised ``HloModuleProto`` of StableHLO text, bytecode or a portable artefact.
+
+    Raises:
+        HloError: XLA does not take the module.
+    """
+    try:
+        computation = _mlir().mlir_module_to_xla_computation(module, use_tuple_args=False, return_tuple=False)
+    except RuntimeError as error:
+        raise HloError(f"XLA does not take the StableHLO module: {_first_line(error)}") from error
+    return bytes(computation.as_serialized_hlo_module_proto())
+
+
+def stablehlo_to_text(module: bytes) -> str:
+    """The text of StableHLO bytecode or of a portable artefact.
+
+    Raises:
+        HloError: the bytes are no such module.
+    """
+    from jax.interpreters import mlir
+
+    with mlir.make_ir_context() as context:
+        try:
+            return str(_mlir().deserialize_portable_artifact(module, context))
+        except RuntimeError as error:
+            raise HloError(f"MLIR does not read the StableHLO module: {_first_line(error)}") from error
+
+
+def _mlir() -> Any:
+    from jaxlib import _jax  # pyright: ignore[reportAttributeAccessIssue]  (no stub)
+
+    return _jax.mlir
+
+
+def _first_line(error: RuntimeError) -> str:
+    return str(error).strip().partition("\n")[0]

@@ -170,7 +170,7 @@ def _difference(original: Accepted | Refused, ours: Accepted | Refused) -> str |
         return None
     if isinstance(ours, Refused):
         return f"XLA's parser takes the original, not what was written: {ours.reason}"
-    if canonical_proto(original.proto) != canonical_proto(ours.proto):
+    if canonical_proto(original.result) != canonical_proto(ours.result):
         return "XLA's parser sees another proto in what was written"
     return None
 

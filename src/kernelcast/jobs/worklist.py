@@ -66,6 +66,8 @@ def _queues(dataset: Dataset, seed: int) -> dict[str, list[str]]:
     defaults = {(program, plan) for program, plan, how in columns if how in DEFAULT_PLANS}
     in_default: dict[str, dict[str, bool]] = {}
     for program, plan, kernel in dataset.columns(OccurrenceRow, "program", "plan", "kernel"):
+        if kernel not in skeletons:  # its text was pruned
+            continue
         own = in_default.setdefault(program, {})
         own[kernel] = own.get(kernel, False) or (program, plan) in defaults
     queues: dict[str, list[str]] = {}

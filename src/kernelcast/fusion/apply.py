@@ -1,0 +1,100 @@
+"""From a plan to the module that XLA compiles: scheduled, with every kernel as the plan wants it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kernelcast.errors import PlanError
+from kernelcast.fusion.emit import Emitted, emit, result_name
+from kernelcast.fusion.grouping import bits
+from kernelcast.fusion.overwrites import sorted_by_priority
+from kernelcast.fusion.plan import FusionPlan
+from kernelcast.fusion.space import FusionSpace
+from kernelcast.hlo.alias import hazards
+from kernelcast.hlo.program import Computation, Program
+
+
+def apply(space: FusionSpace, plan: FusionPlan, *, verbatim: bool = True) -> Program:
+    """The final, scheduled module of a plan.
+
+    Units keep the compiler's order where they can; a unit that reads a value which another overwrites comes
+    before that one.
+
+    Args:
+        space: of the program.
+        plan: of this space.
+        verbatim: emit kernels that the compiler's module has as they stand there. The default plan then gives
+            that module back, instruction by instruction. Without it every generated fusion is built anew.
+
+    Raises:
+        PlanError: the plan is of another space or rules, not in normal form, exceeds the bounds of a kernel,
+            or would read a value after it was overwritten.
+    """
+    space.check(plan)
+    fused: dict[str, list[Computation]] = {}
+    bodies: dict[str, Computation] = {}
+    for number, scope in enumerate(space.scopes):
+        name = scope.computation.name
+        bodies[name], fused[name] = _scheduled(space, plan, number, verbatim=verbatim)
+    computations: list[Computation] = []
+    for computation in space.original.computations:
+        computations.extend(fused.get(computation.name, ()))
+        computations.append(bodies.get(computation.name, computation))
+    program = _reachable(replace(space.original, computations=tuple(computations)))
+    for hazard in hazards(program):
+        raise PlanError(f"the plan would compute wrong values: {hazard}")
+    return program
+
+
+def _scheduled(
+    space: FusionSpace, plan: FusionPlan, number: int, *, verbatim: bool
+) -> tuple[Computation, list[Computation]]:
+    """One scheduled computation under a plan, and the new fused computations that it calls."""
+    scope, table, overwrites = space.scopes[number], space.tables[number], space.overwrites[number]
+    units: list[Emitted] = []
+    priority: list[tuple[int, int]] = []
+    unit_of: dict[int, int] = {}
+    members: list[int] = []
+    for group in space.scope_groups(plan, number):
+        unit_of.update(dict.fromkeys(group.roots, len(units)))
+        units.append(emit(scope, table, group, verbatim=verbatim))
+        priority.append(max(scope.nodes[root].slot for root in group.roots))
+        members.append(group.members)
+    for constant in sorted({o for unit in units for o in unit.operands if scope.nodes[o].is_constant}):
+        unit_of[constant] = len(units)
+        instruction = replace(scope.nodes[constant].instruction, name=result_name(scope, constant))
+        units.append(Emitted(instructions=(instruction,), operands=()))
+        priority.append(scope.nodes[constant].slot)
+        members.append(0)
+    before = [{unit_of[operand] for operand in unit.operands} for unit in units]
+    for unit, mask in enumerate(members):
+        for member in bits(mask):
+            before[unit].update(unit_of[other] for other in scope.nodes[member].after)
+            for value in overwrites.reads[member]:
+                for writer in overwrites.writers[value]:
+                    if unit_of[writer] != unit:
+                        before[unit_of[writer]].add(unit)
+    order = sorted_by_priority(before, priority)
+    if order is None:
+        raise PlanError(
+            f"computation {scope.computation.name}: no order of the plan's kernels reads every value before "
+            "it is overwritten"
+        )
+    body = replace(
+        scope.computation,
+        instructions=tuple(i for unit in order for i in units[unit].instructions),
+        root=result_name(scope, scope.root),
+    )
+    return body, [c for unit in order if (c := units[unit].computation) is not None]
+
+
+def _reachable(program: Program) -> Program:
+    """The program without computations that nothing calls."""
+    reached: set[str] = set()
+    pending = [program.entry]
+    while pending:
+        name = pending.pop()
+        if name not in reached:
+            reached.add(name)
+            pending.extend(callee for i in program[name] for callee in i.called)
+    return replace(program, computations=tuple(c for c in program.computations if c.name in reached))

@@ -1,0 +1,262 @@
+"""From bits to kernels: which values a plan writes to memory, and what each kernel computes.
+
+A node is written to memory where it is a result, no legal producer, has a use that is not fused, or is SHARE
+and used outside its kernel. The kernel of such a node is the node with everything that is reached backwards
+over fused edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kernelcast.fusion.edges import ScopeEdges, fan_in
+from kernelcast.fusion.graph import NO_REGION, Scope
+from kernelcast.fusion.rules import Emission, Rules
+from kernelcast.hlo.opcodes import ELEMENTWISE
+
+_ELEMENTWISE = ELEMENTWISE | {"bitcast-convert"}
+
+
+class Form(StrEnum):
+    """How a kernel is emitted."""
+
+    WHOLE = "whole"  # an instruction that no plan takes apart
+    LIBRARY = "library"  # the original library call
+    FUSED = "fused"  # generated loops
+    BARE = "bare"  # one operation as it is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelGroup:
+    """What one kernel of a plan computes; a small key, equal for equal kernels of one space.
+
+    Attributes:
+        scope: number of the computation.
+        roots: node numbers of its results, ascending.
+        members: bit n is set for each node that it computes, constants not counted.
+        cuts: bits of edges between members whose consumer reads the producer from memory all the same.
+        form: how it is emitted.
+    """
+
+    scope: int
+    roots: tuple[int, ...]
+    members: int
+    cuts: int = 0
+    form: Form
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The numbers of the set bits, ascending.
+
+    >>> list(bits(0b1010))
+    [1, 3]
+    """
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+def is_written(edges: ScopeEdges, fused: int, node: int) -> bool:
+    """Whether a plan writes a node to memory (nodes inside library calls aside)."""
+    mask = edges.output_mask[node]
+    return bool(edges.always >> node & 1) or fused & mask != mask
+
+
+def holders(edges: ScopeEdges, fused: int, node: int) -> set[int]:
+    """The results whose kernels compute a node, itself included where it is one."""
+    found: set[int] = set()
+    seen = {node}
+    pending = [node]
+    while pending:
+        number = pending.pop()
+        if is_written(edges, fused, number):
+            found.add(number)
+        for bit, consumer in edges.outputs[number]:
+            if fused >> bit & 1 and consumer not in seen:
+                seen.add(consumer)
+                pending.append(consumer)
+    return found
+
+
+def active(edges: ScopeEdges, loops: int) -> int:
+    """The edges that mean something while the given regions are loops."""
+    inactive = 0
+    for regions, mask in edges.region_edges:
+        if regions & ~loops:
+            inactive |= mask
+    return ((1 << edges.count) - 1) & ~inactive
+
+
+def normal_form(edges: ScopeEdges, fused: int, loops: int) -> int:
+    """The same decisions with every bit set to what it means.
+
+    Edges of library calls are off, fixed edges are as in the default, and a SHARE producer that more than one
+    kernel would hold is fused nowhere.
+    """
+    meaning = active(edges, loops)
+    fused = (fused & ~edges.fixed | edges.default & edges.fixed) & meaning
+    for producer in edges.shared:  # consumers first: who holds them is settled
+        mask = edges.output_mask[producer]
+        held = fused & mask
+        if (
+            held
+            and not held & edges.fixed
+            and (is_written(edges, fused, producer) or len(holders(edges, fused, producer)) > 1)
+        ):
+            fused &= ~mask
+    return fused
+
+
+def group_of(
+    scope: Scope,
+    edges: ScopeEdges,
+    number: int,
+    fused: int,
+    loops: int,
+    root: int,
+    *,
+    bare: bool | None = None,
+) -> KernelGroup:
+    """The kernel of one result.
+
+    Args:
+        number: of the scope.
+        fused: normal form.
+        root: a node that the plan writes to memory.
+        bare: how a single operation is emitted; None for the habit of the target.
+    """
+    node = scope.nodes[root]
+    if node.rule is None:
+        return KernelGroup(scope=number, roots=(root,), members=1 << root, form=Form.WHOLE)
+    if node.region != NO_REGION and not loops >> node.region & 1:
+        members = scope.kernels[root].members
+        return KernelGroup(scope=number, roots=(root,), members=members, form=Form.LIBRARY)
+    members, cuts = closure(edges, fused, (root,))
+    form = Form.FUSED
+    if members == 1 << root:
+        if bare is None:
+            bare = is_bare_by_habit(scope, root)
+        form = Form.BARE if bare else Form.FUSED
+    return KernelGroup(scope=number, roots=(root,), members=members, cuts=cuts, form=form)
+
+
+def is_default(scope: Scope, edges: ScopeEdges, group: KernelGroup) -> bool:
+    """Whether the compiler's own module has this very kernel."""
+    kernel = scope.kernels.get(group.roots[0])
+    if kernel is None or len(group.roots) > 1 or kernel.members != group.members:
+        return False
+    if kernel.region != NO_REGION:
+        return group.form is Form.LIBRARY
+    is_fusion = kernel.instruction.opcode == "fusion"
+    return (
+        is_fusion == (group.form is Form.FUSED)
+        and group.cuts == closure(edges, edges.default, group.roots)[1]
+    )
+
+
+def is_bare_by_habit(scope: Scope, root: int) -> bool:
+    """Whether a kernel of one operation is a bare instruction: as in the default, else by its rule."""
+    node = scope.nodes[root]
+    kernel = scope.kernels.get(root)
+    if kernel is not None and kernel.region == NO_REGION and kernel.members == 1 << root:
+        return kernel.instruction.opcode != "fusion"
+    return node.rule is None or node.rule.alone is Emission.BARE or not node.instruction.shape.is_array
+
+
+def closure(edges: ScopeEdges, fused: int, roots: tuple[int, ...]) -> tuple[int, int]:
+    """The members of the kernel with the given results, and the edges between members that are cut."""
+    members = 0
+    for root in roots:
+        members |= 1 << root
+    pending = list(roots)
+    unfused: list[tuple[int, int]] = []
+    while pending:
+        for bit, producer in edges.inputs[pending.pop()]:
+            if not fused >> bit & 1:
+                unfused.append((bit, producer))
+            elif not members >> producer & 1:
+                members |= 1 << producer
+                pending.append(producer)
+    cuts = 0
+    for bit, producer in unfused:
+        if members >> producer & 1:
+            cuts |= 1 << bit
+    return members, cuts
+
+
+def too_large(scope: Scope, edges: ScopeEdges, group: KernelGroup, rules: Rules) -> str:
+    """Why a kernel exceeds the bounds of the target; empty where it does not.
+
+    The generated code evaluates a producer once for each distinct index that its users ask for: users that
+    keep the index share one evaluation, each other user adds its own. This follows the counting of XLA's
+    FusionNodeIndexingEvaluation, for code (copies) and for run time (elements).
+    """
+    if group.form is not Form.FUSED or is_default(scope, edges, group):
+        return ""
+    count = group.members.bit_count()
+    if count > rules.max_members:
+        return f"{count} operations; at most {rules.max_members}"
+    reads = operands_of(scope, edges, group)
+    if len(reads) > rules.max_operands:
+        return f"{len(reads)} operands; at most {rules.max_operands}"
+    copies, elements = _evaluations(scope, edges, group)
+    worst = max(copies.values())
+    if worst > rules.max_copies:
+        return f"the code of one operation {worst} times; at most {rules.max_copies}"
+    work = sum(elements[n] * fan_in(scope, n) for n in elements)
+    needed = sum(scope.nodes[n].instruction.shape.element_count * fan_in(scope, n) for n in elements)
+    if work > rules.max_rework * max(1, needed):
+        return f"{work / max(1, needed):.0f} times the work of its operations; at most {rules.max_rework:.0f}"
+    return ""
+
+
+def operands_of(scope: Scope, edges: ScopeEdges, group: KernelGroup) -> list[int]:
+    """The nodes that a kernel reads from memory, constants aside, in the order of first use."""
+    found: dict[int, None] = {}
+    for number in bits(group.members):
+        for operand in scope.nodes[number].operands:
+            if scope.nodes[operand].is_constant:
+                continue
+            if not group.members >> operand & 1 or _is_cut(edges, group.cuts, operand, number):
+                found[operand] = None
+    return list(found)
+
+
+def _is_cut(edges: ScopeEdges, cuts: int, producer: int, consumer: int) -> bool:
+    return bool(cuts) and any(p == producer and cuts >> bit & 1 for bit, p in edges.inputs[consumer])
+
+
+def _evaluations(
+    scope: Scope, edges: ScopeEdges, group: KernelGroup
+) -> tuple[dict[int, int], dict[int, int]]:
+    """For each member how often its code is emitted, and how many elements of it are computed."""
+    index_users: dict[int, set[tuple[int, int]]] = {root: {(root, -1)} for root in group.roots}
+    copies: dict[int, int] = {}
+    elements: dict[int, int] = {}
+    for number in reversed(list(bits(group.members))):
+        node = scope.nodes[number]
+        own_copies = own_elements = 0
+        for user, slot in index_users.get(number, ()):
+            if slot < 0:
+                own_copies += 1
+                own_elements += node.instruction.shape.element_count
+            else:
+                own_copies += copies[user]
+                share = len(scope.nodes[user].operands) if _is_choice(scope, user) else 1
+                own_elements += max(1, elements[user] * fan_in(scope, user) // share)
+        copies[number], elements[number] = max(1, own_copies), max(1, own_elements)
+        keeps_index = node.instruction.opcode in _ELEMENTWISE
+        for slot, operand in enumerate(node.operands):
+            inside = group.members >> operand & 1 and not _is_cut(edges, group.cuts, operand, number)
+            if inside:
+                users = index_users.setdefault(operand, set())
+                users.update(index_users[number] if keeps_index else {(number, slot)})
+    return copies, elements
+
+
+def _is_choice(scope: Scope, number: int) -> bool:
+    """Whether one element of the result needs an element of only one of the operands."""
+    return scope.nodes[number].instruction.opcode == "concatenate"

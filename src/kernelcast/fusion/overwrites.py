@@ -1,0 +1,202 @@
+"""In-place updates: which fusions would read a value after its buffer was overwritten.
+
+A plan is imposed after copy insertion, and nothing inserts copies again. So a read of a *clobbered* value
+(one that an update slice, a scatter, a loop's next state, a conditional … will overwrite) may not move to a
+later kernel than the default has it in:
+
+* An edge p → c may fuse only where p reads no clobbered value, unless the default fuses exactly that edge.
+  Then c reads the value too, and the rule goes on with c.
+* Every kernel that reads a clobbered value runs before the instruction that overwrites it.
+* Where a reader needs what the overwriting instruction computes, the default computes that a second time
+  inside the reader's kernels. Those edges have to stay fused.
+
+Where these demands contradict each other the computation keeps the compiler's own fusions.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kernelcast.fusion.graph import FusedPair, Scope
+from kernelcast.hlo.opcodes import TRANSPARENT
+from kernelcast.hlo.program import Computation
+from kernelcast.hlo.values import Value, resolve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overwrites:
+    """The clobbered values of one scope.
+
+    Attributes:
+        reads: for each node the clobbered values that it reads itself.
+        tainted: for each node those that its kernel reads in the default on its behalf.
+        writers: for each clobbered value the nodes that overwrite it.
+    """
+
+    reads: tuple[frozenset[Value], ...]
+    tainted: tuple[frozenset[Value], ...]
+    writers: Mapping[Value, tuple[int, ...]]
+
+    def pairs(self, readers: Sequence[frozenset[Value]]) -> Iterable[tuple[int, int]]:
+        """(reader, writer) for every reader of a value and every other node that overwrites it."""
+        for reader, values in enumerate(readers):
+            for value in values:
+                for writer in self.writers[value]:
+                    if writer != reader:
+                        yield reader, writer
+
+
+def overwrites_of(
+    scope: Scope, computation: Computation, clobbered: Mapping[Value, tuple[str, ...]]
+) -> Overwrites:
+    """The clobbered values of a scope and their readers.
+
+    Args:
+        scope: the computation's nodes.
+        computation: the same in the un-fused program.
+        clobbered: what ``hlo.alias.clobbered`` says of it.
+    """
+    reads = tuple(_reads(scope, computation, clobbered, number) for number in range(len(scope.nodes)))
+    tainted = list(reads)
+    producers: dict[int, list[int]] = {}
+    for pair in scope.fused:
+        if not _in_library(scope, pair):
+            producers.setdefault(pair.consumer, []).append(pair.producer)
+    for number in range(len(tainted)):
+        for producer in producers.get(number, ()):
+            tainted[number] |= tainted[producer]
+    writers = {value: tuple(scope.number_of[name] for name in names) for value, names in clobbered.items()}
+    return Overwrites(reads=reads, tainted=tuple(tainted), writers=writers)
+
+
+def _reads(
+    scope: Scope, computation: Computation, clobbered: Mapping[Value, tuple[str, ...]], number: int
+) -> frozenset[Value]:
+    node = scope.nodes[number]
+    if not clobbered or node.instruction.opcode in TRANSPARENT:
+        return frozenset()
+    found: set[Value] = set()
+    for operand in node.operands:
+        instruction = scope.nodes[operand].instruction
+        for index, _ in instruction.shape.indexed_leaves():
+            value = resolve(computation, instruction.name, index)
+            if value in clobbered:
+                found.add(value)
+    return frozenset(found)
+
+
+def _in_library(scope: Scope, pair: FusedPair) -> bool:
+    return scope.nodes[pair.consumer].region >= 0
+
+
+def stays_safe(scope: Scope, overwrites: Overwrites, pair: FusedPair) -> bool:
+    """Whether fusing a producer moves no read of a clobbered value to where the default has none."""
+    if pair in scope.fused and not _in_library(scope, pair):
+        return True
+    if overwrites.tainted[pair.producer]:
+        return False
+    consumer = scope.nodes[pair.consumer]
+    # Computed inside, the updated array is no longer updated in place.
+    updates = consumer.instruction.opcode == "dynamic-update-slice" and consumer.operands[0] == pair.producer
+    return not updates
+
+
+def forced_pairs(scope: Scope, overwrites: Overwrites) -> frozenset[FusedPair] | None:
+    """Pairs that have to stay fused so that every reader can run before what overwrites its value.
+
+    Returns:
+        The pairs; None where the computation has to keep the compiler's own fusions.
+    """
+    forced: set[FusedPair] = set()
+    below: dict[int, frozenset[int]] = {}
+    late: dict[int, set[int]] = {}
+    for reader, writer in overwrites.pairs(overwrites.tainted):
+        if writer not in below:
+            below[writer] = _reached(writer, scope.users)
+        if reader in below[writer]:
+            late.setdefault(writer, set()).add(reader)
+    operands = tuple(node.operands for node in scope.nodes)
+    for writer, readers in late.items():
+        leading = frozenset(readers).union(*(_reached(reader, operands) for reader in readers))
+        for user in scope.users[writer]:
+            pair = FusedPair(producer=writer, consumer=user)
+            if user in leading:
+                if pair not in scope.fused or _in_library(scope, pair):
+                    return None
+                forced.add(pair)
+    return frozenset(forced) if has_order(scope, overwrites, forced, ()) else None
+
+
+def has_order(
+    scope: Scope,
+    overwrites: Overwrites,
+    forced: Iterable[FusedPair],
+    groups: Iterable[tuple[int, ...]],
+) -> bool:
+    """Whether all values can be computed in some order that respects every read of a clobbered value.
+
+    If they can, so can the kernels of every plan that fuses only safe pairs: they run in the order of their
+    results.
+
+    Args:
+        forced: pairs whose producer the consumer computes itself.
+        groups: results that one kernel computes; none may need another of them.
+    """
+    unit = list(range(len(scope.nodes)))
+    for roots in groups:
+        for root in roots:
+            unit[root] = roots[0]
+    inside = {(pair.producer, pair.consumer) for pair in forced}
+    needed: list[tuple[int, ...]] = []
+    for number, node in enumerate(scope.nodes):
+        own: set[int] = set(node.after)
+        for operand in node.operands:
+            own.update(needed[operand] if (operand, number) in inside else (operand,))
+        needed.append(tuple(sorted(own)))
+    before: list[set[int]] = [set() for _ in scope.nodes]
+    for number, operands in enumerate(needed):
+        before[unit[number]].update(unit[operand] for operand in operands)
+    for reader, writer in overwrites.pairs(overwrites.tainted):
+        if unit[reader] != unit[writer]:
+            before[unit[writer]].add(unit[reader])
+    return sorted_by_priority(before, [(number, 0) for number in range(len(before))]) is not None
+
+
+def sorted_by_priority(
+    before: Sequence[Iterable[int]], priority: Sequence[tuple[int, int]]
+) -> list[int] | None:
+    """The numbers of ``before`` so that each comes after what it needs, lowest priority first.
+
+    Returns:
+        The order; None where there is a cycle.
+    """
+    waiting = [len(set(needed)) for needed in before]
+    followers: list[list[int]] = [[] for _ in before]
+    for number, needed in enumerate(before):
+        for other in set(needed):
+            followers[other].append(number)
+    ready = [(priority[number], number) for number, count in enumerate(waiting) if count == 0]
+    heapq.heapify(ready)
+    order: list[int] = []
+    while ready:
+        _, number = heapq.heappop(ready)
+        order.append(number)
+        for follower in followers[number]:
+            waiting[follower] -= 1
+            if waiting[follower] == 0:
+                heapq.heappush(ready, (priority[follower], follower))
+    return order if len(order) == len(before) else None
+
+
+def _reached(start: int, neighbours: Sequence[Iterable[int]]) -> frozenset[int]:
+    """What can be reached from a node, itself excluded unless there is a way back."""
+    found: set[int] = set()
+    pending = list(neighbours[start])
+    while pending:
+        number = pending.pop()
+        if number not in found:
+            found.add(number)
+            pending.extend(neighbours[number])
+    return frozenset(found)

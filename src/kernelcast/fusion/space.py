@@ -1,0 +1,361 @@
+"""What may be decided about the fusion of one program on one target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from kernelcast.core.kernel import Kernel
+from kernelcast.errors import PlanError
+from kernelcast.fusion.edges import Edge, ScopeEdges, edges_of
+from kernelcast.fusion.emit import lone_kernel
+from kernelcast.fusion.extract import NOT_LAUNCHED
+from kernelcast.fusion.graph import NO_REGION, FusedPair, Scope
+from kernelcast.fusion.grouping import (
+    Form,
+    KernelGroup,
+    bits,
+    closure,
+    group_of,
+    is_written,
+    normal_form,
+    too_large,
+)
+from kernelcast.fusion.overwrites import Overwrites, has_order, overwrites_of
+from kernelcast.fusion.plan import FusionPlan, Group, Setting
+from kernelcast.fusion.rules import XLA_CPU, Rules
+from kernelcast.fusion.unfuse import Region, content_digest, unfuse
+from kernelcast.hlo.alias import clobbered
+from kernelcast.hlo.program import Program
+from kernelcast.hlo.trips import ONCE, TripCount, execution_counts
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FusionSpace:
+    """All fusion plans of one program under the rules of one target. Made by ``space_of``.
+
+    Attributes:
+        original: the compiler's own final module.
+        program: the same with every generated fusion taken apart.
+        rules: what is legal.
+        scopes: the scheduled computations, as graphs.
+        tables: the edges of each scope.
+        overwrites: the clobbered values of each scope.
+        regions: library calls that may be generated loops instead.
+        unexpressed: what of the default no plan can change, and why; one line each.
+    """
+
+    original: Program
+    program: Program
+    rules: Rules
+    scopes: tuple[Scope, ...]
+    tables: tuple[ScopeEdges, ...]
+    overwrites: tuple[Overwrites, ...]
+    regions: tuple[Region, ...]
+    unexpressed: tuple[str, ...]
+    _kernels: dict[KernelGroup, Kernel] = field(default_factory=dict, repr=False)
+    _too_large: dict[KernelGroup, str] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def edges(self) -> tuple[Edge, ...]:
+        """Every decision about a producer and a consumer, in canonical order: bit e of a plan is edge e."""
+        return tuple(edge for table in self.tables for edge in table.edges)
+
+    @cached_property
+    def decisions(self) -> tuple[int, ...]:
+        """Numbers of the edges that are decisions; the others keep their default."""
+        fixed = sum(table.fixed << table.first for table in self.tables)
+        return tuple(number for number in range(len(self.edges)) if not fixed >> number & 1)
+
+    @cached_property
+    def digest(self) -> str:
+        """16 hexadecimal digits of the content: operations, edges, default and rules; no names."""
+        return content_digest(
+            self.rules.identity,
+            [[(n.value, n.region, n.slot) for n in scope.nodes] for scope in self.scopes],
+            [(e.scope, e.producer, e.consumer, e.sharing) for e in self.edges],
+            [(table.default, table.fixed) for table in self.tables],
+        )
+
+    def plan(
+        self,
+        fused: int,
+        *,
+        loops: int = 0,
+        groups: Iterable[Group] = (),
+        settings: Iterable[Setting] = (),
+    ) -> FusionPlan:
+        """The plan of some decisions, in normal form.
+
+        Args:
+            fused: bit e is set where edge e fuses.
+            loops: bit r is set where region r becomes loops.
+            groups: results that one kernel computes together; what the edges make no result is left out.
+            settings: exceptions in emission; those without effect are left out.
+
+        Raises:
+            PlanError: a group is not legal. (Kernels that are too large are found by ``illegal_kernels``.)
+        """
+        loops &= (1 << len(self.regions)) - 1
+        normal = 0
+        for table in self.tables:
+            normal |= normal_form(table, self._of_scope(fused, table), loops) << table.first
+        plan = FusionPlan(space=self.digest, rules=self.rules.identity, fused=normal, loops=loops)
+        kept = tuple(sorted(self._normal_groups(plan, groups)))
+        return FusionPlan(
+            space=plan.space,
+            rules=plan.rules,
+            fused=normal,
+            loops=loops,
+            groups=kept,
+            settings=tuple(sorted(self._normal_settings(plan, kept, settings))),
+        )
+
+    def check(self, plan: FusionPlan) -> None:
+        """Nothing, for a plan of this space in normal form with legal kernels.
+
+        Raises:
+            PlanError: of another program or other rules, not in normal form, or with illegal kernels.
+        """
+        if plan.rules != self.rules.identity:
+            raise PlanError(
+                f"the plan is for rules {plan.rules}, this space has {self.rules.identity}: make a new plan, "
+                "or rebind this one"
+            )
+        if plan.space != self.digest:
+            raise PlanError(
+                f"the plan is of another program (space {plan.space}, this one is {self.digest}): rebind it "
+                "explicitly if it should be carried over"
+            )
+        again = self.plan(plan.fused, loops=plan.loops, groups=plan.groups, settings=plan.settings)
+        if again != plan:
+            raise PlanError("the plan is not in normal form: make plans with space.plan")
+        for group, reason in self.illegal_kernels(plan):
+            raise PlanError(f"the kernel of {self.name_of(group)} has {reason}")
+
+    def name_of(self, group: KernelGroup) -> str:
+        """Where a kernel is, for messages."""
+        scope = self.scopes[group.scope]
+        roots = ", ".join(f"%{scope.nodes[root].instruction.name}" for root in group.roots)
+        return f"{roots} in computation {scope.computation.name}"
+
+    def groups(self, plan: FusionPlan) -> tuple[KernelGroup, ...]:
+        """What each launched kernel of a plan computes, by scope and first result."""
+        return tuple(
+            group
+            for number in range(len(self.scopes))
+            for group in self.scope_groups(plan, number)
+            if self.is_launched(group)
+        )
+
+    def scope_groups(self, plan: FusionPlan, number: int) -> list[KernelGroup]:
+        """What is computed in one scope, views, data and control flow included."""
+        scope = self.scopes[number]
+        found: list[KernelGroup] = []
+        for root in range(len(scope.nodes)):
+            if self.is_result(plan, number, root):
+                group = self.kernel_group(plan, number, root)
+                if group.roots[0] == root:
+                    found.append(group)
+        return found
+
+    def is_result(self, plan: FusionPlan, number: int, node: int) -> bool:
+        """Whether a plan writes a node to memory."""
+        scope = self.scopes[number]
+        if scope.nodes[node].is_constant:
+            return False
+        region = scope.nodes[node].region
+        if region != NO_REGION and not plan.loops >> region & 1:
+            return node in scope.kernels
+        return is_written(self.tables[number], self.local(plan, number), node)
+
+    def kernel_group(self, plan: FusionPlan, number: int, root: int) -> KernelGroup:
+        """The kernel that computes a result."""
+        scope, table, fused = self.scopes[number], self.tables[number], self.local(plan, number)
+        for group in plan.groups:
+            if group.scope == number and root in group.roots:
+                members, cuts = closure(table, fused, group.roots)
+                return KernelGroup(
+                    scope=number, roots=group.roots, members=members, cuts=cuts, form=Form.FUSED
+                )
+        bare = None
+        for setting in plan.settings:
+            if setting.scope == number and setting.root == root:
+                bare = setting.emission == "bare"
+        return group_of(scope, table, number, fused, plan.loops, root, bare=bare)
+
+    def is_launched(self, group: KernelGroup) -> bool:
+        """Whether code runs for it: false for data, views and control flow."""
+        opcode = self.scopes[group.scope].nodes[group.roots[0]].instruction.opcode
+        return group.form is Form.FUSED or group.form is Form.LIBRARY or opcode not in NOT_LAUNCHED
+
+    def illegal_kernels(self, plan: FusionPlan) -> Iterator[tuple[KernelGroup, str]]:
+        """Kernels of a plan that exceed the bounds of the target, each with the reason."""
+        for group in self.groups(plan):
+            reason = self.why_too_large(group)
+            if reason:
+                yield group, reason
+
+    def why_too_large(self, group: KernelGroup) -> str:
+        """Why a kernel exceeds the bounds of the target; empty where it does not."""
+        reason = self._too_large.get(group)
+        if reason is None:
+            reason = too_large(self.scopes[group.scope], self.tables[group.scope], group, self.rules)
+            self._too_large[group] = reason
+        return reason
+
+    def kernel(self, group: KernelGroup) -> Kernel:
+        """The kernel as a closed sub-program; kept, since a search asks for the same ones again."""
+        kernel = self._kernels.get(group)
+        if kernel is None:
+            kernel = lone_kernel(self.original, self.scopes[group.scope], self.tables[group.scope], group)
+            self._kernels[group] = kernel
+        return kernel
+
+    def multiplicity(self, group: KernelGroup) -> TripCount:
+        """How often a kernel runs in one run of the program."""
+        return self.execution_counts.get(self.scopes[group.scope].computation.name, ONCE)
+
+    @cached_property
+    def execution_counts(self) -> Mapping[str, TripCount]:
+        """How often each scheduled computation runs in one run of the program."""
+        return execution_counts(self.original)
+
+    def local(self, plan: FusionPlan, number: int) -> int:
+        """The bits of a plan for the edges of one scope."""
+        return self._of_scope(plan.fused, self.tables[number])
+
+    @staticmethod
+    def _of_scope(fused: int, table: ScopeEdges) -> int:
+        return fused >> table.first & (1 << table.count) - 1
+
+    def _normal_groups(self, plan: FusionPlan, groups: Iterable[Group]) -> Iterator[Group]:
+        taken: set[tuple[int, int]] = set()
+        by_scope: dict[int, list[tuple[int, ...]]] = {}
+        for group in groups:
+            roots = tuple(sorted(r for r in group.roots if self.is_result(plan, group.scope, r)))
+            if len(roots) < 2:
+                continue
+            self._check_group(plan, Group(scope=group.scope, roots=roots))
+            places = {(group.scope, root) for root in roots}
+            if places & taken:
+                raise PlanError("two groups hold the same result; merge them into one")
+            taken |= places
+            by_scope.setdefault(group.scope, []).append(roots)
+        for number, all_roots in by_scope.items():
+            forced = [
+                FusedPair(producer=table.edges[bit].producer, consumer=table.edges[bit].consumer)
+                for table in (self.tables[number],)
+                for bit in bits(table.fixed)
+            ]
+            if not has_order(self.scopes[number], self.overwrites[number], forced, all_roots):
+                name = self.scopes[number].computation.name
+                raise PlanError(
+                    f"groups in computation {name} need each other's results: no order of kernels exists"
+                )
+            for roots in all_roots:
+                yield Group(scope=number, roots=roots)
+
+    def _check_group(self, plan: FusionPlan, group: Group) -> None:
+        scope, overwrites = self.scopes[group.scope], self.overwrites[group.scope]
+        if self.tables[group.scope].is_frozen:
+            raise PlanError(
+                f"computation {scope.computation.name} keeps the compiler's fusions: no groups there"
+            )
+        writers = {writer for found in overwrites.writers.values() for writer in found}
+        shapes = {str(scope.nodes[root].instruction.shape).split("[")[-1] for root in group.roots}
+        names = ", ".join(f"%{scope.nodes[root].instruction.name}" for root in group.roots)
+        if len(shapes) > 1:
+            raise PlanError(f"results of one kernel need equal dimensions and layouts; {names} differ")
+        for root in group.roots:
+            node = scope.nodes[root]
+            is_library = node.region != NO_REGION and not plan.loops >> node.region & 1
+            if (
+                node.rule is None
+                or not node.rule.grouped
+                or not node.instruction.shape.is_array
+                or is_library
+            ):
+                raise PlanError(
+                    f"%{node.instruction.name} ({node.instruction.opcode}) may not share a kernel with "
+                    "other results"
+                )
+            if root in writers or overwrites.tainted[root]:
+                raise PlanError(
+                    f"%{node.instruction.name} takes part in an in-place update; it needs its own kernel"
+                )
+
+    def _normal_settings(
+        self, plan: FusionPlan, groups: tuple[Group, ...], settings: Iterable[Setting]
+    ) -> Iterator[Setting]:
+        grouped = {(group.scope, root) for group in groups for root in group.roots}
+        for setting in settings:
+            scope, root = self.scopes[setting.scope], setting.root
+            if setting.emission not in ("bare", "wrapped"):
+                raise PlanError(f"emission must be bare or wrapped, got {setting.emission}")
+            if (setting.scope, root) in grouped or not self.is_result(plan, setting.scope, root):
+                continue
+            group = self.kernel_group(plan, setting.scope, root)
+            wanted = Form.BARE if setting.emission == "bare" else Form.FUSED
+            is_view = scope.nodes[root].instruction.opcode in ("bitcast", "reshape")
+            if group.members != 1 << root or group.form in (Form.WHOLE, Form.LIBRARY, wanted) or is_view:
+                continue
+            yield setting
+
+
+def space_of(program: Program, rules: Rules = XLA_CPU) -> FusionSpace:
+    """The fusion space of a program as its compiler fused it.
+
+    Args:
+        program: the compiler's own final, scheduled module.
+        rules: of the target.
+
+    Raises:
+        PlanError: the module is not scheduled.
+    """
+    if not program.is_scheduled:
+        raise PlanError(
+            f"module {program.name} is not scheduled: capture the final module, after the compiler's last "
+            "pass"
+        )
+    unfused_program = unfuse(program, rules)
+    overwritten = clobbered(unfused_program.program)
+    overwrites: list[Overwrites] = []
+    tables: list[ScopeEdges] = []
+    for number, scope in enumerate(unfused_program.scopes):
+        name = scope.computation.name
+        overwrites.append(overwrites_of(scope, unfused_program.program[name], overwritten.get(name, {})))
+        first = tables[-1].first + tables[-1].count if tables else 0
+        tables.append(edges_of(scope, number, first, overwrites[-1], rules))
+    return FusionSpace(
+        original=program,
+        program=unfused_program.program,
+        rules=rules,
+        scopes=unfused_program.scopes,
+        tables=tuple(tables),
+        overwrites=tuple(overwrites),
+        regions=unfused_program.regions,
+        unexpressed=(
+            *(
+                f"computation {computation}, %{name}: stays whole, {reason}"
+                for computation, name, reason in unfused_program.kept_whole
+            ),
+            *(
+                f"computation {scope.computation.name}: keeps the compiler's fusions, since in-place updates "
+                "allow no other order"
+                for scope, table in zip(unfused_program.scopes, tables, strict=True)
+                if table.is_frozen and table.count
+            ),
+        ),
+    )
+
+
+def default(space: FusionSpace) -> FusionPlan:
+    """The plan that the compiler itself follows; applied, it gives the compiler's own module back."""
+    return space.plan(sum(table.default << table.first for table in space.tables))
+
+
+def unfused(space: FusionSpace) -> FusionPlan:
+    """The plan that fuses nothing; library regions as in the default."""
+    return space.plan(0)

@@ -1,0 +1,459 @@
+"""From the compiler's final module back to the operations that it fused.
+
+Every generated fusion is replaced by its operations. The clones of a producer, one in each kernel that
+computes it again, become one node: two operations are one where opcode, shape with layout, attributes,
+operands and called computations agree, and the compiler fused the same of their operands. (The last
+condition keeps clones apart of which one had an operand fused and the other read it from memory; without it
+the default would not be a plan.) Results of distinct instructions of the module never become one: they are
+distinct buffers, and a loop may update both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from kernelcast.core.fingerprint import canonical_attributes
+from kernelcast.fusion.graph import NO_REGION, DefaultKernel, FusedPair, Node, Scope
+from kernelcast.fusion.rules import Rule, Rules
+from kernelcast.hlo.program import Computation, Instruction, Program
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """A library call that may be made of generated loops instead.
+
+    Attributes:
+        scope: number of the computation.
+        root: node number of its result.
+        members: bit n is set for each of its nodes.
+    """
+
+    scope: int
+    root: int
+    members: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfused:
+    """What un-fusing gives.
+
+    Attributes:
+        program: the module with every generated fusion taken apart.
+        scopes: its scheduled computations, in the order of the module.
+        regions: library calls that may become loops.
+        kept_whole: (computation, instruction, reason) of fusions that stay as they are.
+    """
+
+    program: Program
+    scopes: tuple[Scope, ...]
+    regions: tuple[Region, ...]
+    kept_whole: tuple[tuple[str, str, str], ...]
+
+
+def unfuse(program: Program, rules: Rules) -> Unfused:
+    """The module with its fusions taken apart, and how the compiler had fused it.
+
+    Args:
+        program: a final, scheduled module.
+        rules: a fusion with a member that they do not allow there stays whole.
+    """
+    contents = _contents(program)
+    paths = _paths(program)
+    regions: list[Region] = []
+    kept: list[tuple[str, str, str]] = []
+    scopes: list[Scope] = []
+    used_names = {i.name for c in program.computations for i in c}
+    for computation in program.scheduled_computations():
+        builder = _ScopeBuilder(
+            program, computation, rules, contents, used_names,
+            scope=len(scopes), first_region=len(regions), path=paths.get(computation.name, computation.name),
+        )  # fmt: skip
+        scopes.append(builder.build())
+        regions.extend(builder.regions)
+        kept.extend((computation.name, name, reason) for name, reason in builder.kept_whole)
+    return Unfused(
+        program=_program_of(program, scopes),
+        scopes=tuple(scopes),
+        regions=tuple(regions),
+        kept_whole=tuple(kept),
+    )
+
+
+def content_digest(*parts: object) -> str:
+    """16 hexadecimal digits that stand for a tuple of texts and numbers."""
+    return hashlib.blake2b(repr(parts).encode(), digest_size=8).hexdigest()
+
+
+def _program_of(program: Program, scopes: Sequence[Scope]) -> Program:
+    """The module whose scheduled computations hold the nodes; computations that nothing calls are dropped."""
+    body_of = {
+        scope.computation.name: replace(
+            scope.computation,
+            instructions=tuple(node.instruction for node in scope.nodes),
+            root=scope.nodes[scope.root].instruction.name,
+        )
+        for scope in scopes
+    }
+    replaced = [body_of.get(c.name, c) for c in program.computations]
+    by_name = {c.name: c for c in replaced}
+    reached: set[str] = set()
+    pending = [program.entry, *body_of]
+    while pending:
+        name = pending.pop()
+        if name not in reached:
+            reached.add(name)
+            pending.extend(callee for i in by_name[name] for callee in i.called)
+    return replace(program, computations=tuple(c for c in replaced if c.name in reached))
+
+
+def _contents(program: Program) -> dict[str, str]:
+    """A digest for each computation that does not depend on names."""
+    digests: dict[str, str] = {}
+    for computation in program.computations:  # callees first
+        number = {instruction.name: index for index, instruction in enumerate(computation)}
+        digests[computation.name] = content_digest(
+            number[computation.root],
+            *(
+                (
+                    i.opcode, str(i.shape), canonical_attributes(i, digests),
+                    [number[operand] for operand in i.operands], i.literal, i.parameter_number,
+                )
+                for i in computation
+            ),
+        )  # fmt: skip
+    return digests
+
+
+def _paths(program: Program) -> dict[str, str]:
+    """How each computation is first reached from the entry: the opcodes of the calls and their ordinals."""
+    paths = {program.entry: "entry"}
+    pending = [program.entry]
+    while pending:
+        name = pending.pop()
+        ordinal: dict[str, int] = {}
+        for instruction in program[name]:
+            if not instruction.called:
+                continue
+            ordinal[instruction.opcode] = ordinal.get(instruction.opcode, -1) + 1
+            for index, callee in enumerate(instruction.called):
+                if callee not in paths:
+                    paths[callee] = (
+                        f"{paths[name]}/{instruction.opcode}.{ordinal[instruction.opcode]}.{index}"
+                    )
+                    pending.append(callee)
+    return paths
+
+
+@dataclass(slots=True)
+class _Expansion:
+    """What is gathered while one fusion is taken apart."""
+
+    slot: int
+    region: int
+    members: int = 0
+    pairs: list[FusedPair] = field(default_factory=list)
+    salt: str = ""
+    count: int = 0
+
+
+class _ScopeBuilder:
+    """Builds the nodes of one scheduled computation."""
+
+    def __init__(
+        self,
+        program: Program,
+        computation: Computation,
+        rules: Rules,
+        contents: dict[str, str],
+        used_names: set[str],
+        *,
+        scope: int,
+        first_region: int,
+        path: str,
+    ) -> None:
+        self._program = program
+        self._computation = computation
+        self._rules = rules
+        self._contents = contents
+        self._used_names = used_names
+        self._own_names = {i.name for i in computation}
+        self._scope = scope
+        self._first_region = first_region
+        self._path = path
+        self._nodes: list[Node] = []
+        self._number: dict[str, int] = {}  # of names in the original computation
+        self._by_key: dict[object, int] = {}
+        self._kernels: dict[int, DefaultKernel] = {}
+        self._fused: set[FusedPair] = set()
+        self._pinned = _pinned(computation)
+        self.regions: list[Region] = []
+        self.kept_whole: list[tuple[str, str]] = []
+
+    def build(self) -> Scope:
+        for slot, instruction in enumerate(self._computation):
+            reason = self._why_whole(instruction) if instruction.opcode == "fusion" else ""
+            if instruction.opcode == "fusion" and not reason:
+                self._number[instruction.name] = self._take_apart(instruction, slot)
+                continue
+            if reason:
+                self.kept_whole.append((instruction.name, reason))
+            self._number[instruction.name] = self._add_as_it_is(instruction, slot)
+        return Scope(
+            computation=self._computation,
+            nodes=tuple(self._nodes),
+            root=self._number[self._computation.root],
+            kernels=self._kernels,
+            fused=frozenset(self._fused),
+            path=self._path,
+        )
+
+    def _why_whole(self, fusion: Instruction) -> str:
+        """Why a fusion is not taken apart; empty where it is."""
+        if fusion.name in self._pinned:
+            return "control edges hold it in its place"
+        if not fusion.shape.is_array and self._program[fusion.called[0]].root_instruction.opcode == "tuple":
+            return "it has several results"
+        kind = fusion.attribute("kind")
+        if kind != "kLoop" and not self._is_library(fusion):
+            return f"kind={kind} is not generated loops"
+        return self._illegal_member(self._program[fusion.called[0]])
+
+    def _is_library(self, fusion: Instruction) -> bool:
+        config = fusion.attribute("backend_config") or ""
+        return fusion.attribute("kind") == "kCustom" and any(
+            f'"{kind}"' in config for kind in self._rules.library_kinds
+        )
+
+    def _illegal_member(self, fused: Computation) -> str:
+        if fused.root_instruction.opcode in ("parameter", "constant"):
+            return "it computes nothing"
+        for instruction in fused:
+            if instruction.opcode in ("parameter", "constant"):
+                continue
+            if instruction.opcode == "fusion":
+                if instruction.attribute("kind") != "kLoop":
+                    return f"%{instruction.name} inside it is no generated loop"
+                reason = self._illegal_member(self._program[instruction.called[0]])
+                if reason:
+                    return reason
+                continue
+            rule = self._rules.rule(instruction, [fused[operand].shape for operand in instruction.operands])
+            if rule is None:
+                return f"no rule allows %{instruction.name} ({instruction.opcode}) in a fusion"
+            if instruction.name != fused.root and not (rule.producer and instruction.shape.is_array):
+                return f"no rule allows %{instruction.name} ({instruction.opcode}) as a producer"
+            if instruction.name == fused.root and not rule.root:
+                return f"no rule allows %{instruction.name} ({instruction.opcode}) as the result"
+        return ""
+
+    def _add_as_it_is(self, instruction: Instruction, slot: int) -> int:
+        """A node for an instruction of the module itself. It never becomes one with another of them."""
+        operands = tuple(self._number[operand] for operand in instruction.operands)
+        renamed = replace(instruction, operands=tuple(self._name(operand) for operand in operands))
+        rule = self._rule_of(instruction, operands)
+        digest = self._value(instruction, operands)
+        if rule is None:
+            if instruction.opcode not in _PURE_DATA:
+                digest = content_digest(digest, self._ordinal(digest))
+            return self._append(
+                Node(
+                    instruction=renamed,
+                    operands=operands,
+                    after=tuple(self._number[name] for name in instruction.control_predecessors),
+                    rule=None,
+                    value=digest,
+                    slot=(slot, _LAST),
+                )
+            )
+        number = self._node(
+            instruction, operands, (False,) * len(operands), digest, slot=(slot, _LAST), new=True
+        )
+        self._kernels[number] = DefaultKernel(instruction=instruction, operands=operands, members=1 << number)
+        return number
+
+    def _rule_of(self, instruction: Instruction, operands: tuple[int, ...]) -> Rule | None:
+        if instruction.name in self._pinned:
+            return None
+        shapes = [self._nodes[operand].instruction.shape for operand in operands]
+        if instruction.opcode == "copy" and shapes[0] == instruction.shape:
+            return None  # put there by copy insertion to keep two buffers apart: never fused
+        return self._rules.rule(instruction, shapes)
+
+    def _take_apart(self, fusion: Instruction, slot: int) -> int:
+        """Nodes for the operations of a fusion; the number of its result."""
+        outer = tuple(self._number[operand] for operand in fusion.operands)
+        region = self._first_region + len(self.regions) if self._is_library(fusion) else NO_REGION
+        expansion = _Expansion(slot=slot, region=region)
+        if region != NO_REGION:
+            expansion.salt = f"region{region}"
+        fused = self._program[fusion.called[0]]
+        bound = [(number, False) for number in outer]
+        result = self._expand(fused, bound, expansion, is_outermost=True)
+        self._kernels[result] = DefaultKernel(
+            instruction=fusion, operands=outer, members=expansion.members, region=region
+        )
+        self._fused.update(expansion.pairs)
+        if region != NO_REGION:
+            self.regions.append(Region(scope=self._scope, root=result, members=expansion.members))
+        return result
+
+    def _expand(
+        self,
+        fused: Computation,
+        bound: Sequence[tuple[int, bool]],
+        expansion: _Expansion,
+        *,
+        is_outermost: bool,
+    ) -> int:
+        """Adds the operations of a fused computation; the number of its result.
+
+        Args:
+            fused: the computation.
+            bound: for each parameter the node, and whether the same kernel computes it.
+            expansion: gathers members and fused pairs.
+            is_outermost: whether its root is the result of the kernel.
+        """
+        local: dict[str, tuple[int, bool]] = {}
+        for instruction in fused:
+            if instruction.parameter_number is not None:
+                local[instruction.name] = bound[instruction.parameter_number]
+            elif instruction.opcode == "constant":
+                local[instruction.name] = (self._inline_constant(instruction, expansion), False)
+            elif instruction.opcode == "fusion":
+                inner = self._program[instruction.called[0]]
+                arguments = [local[operand] for operand in instruction.operands]
+                number = self._expand(inner, arguments, expansion, is_outermost=False)
+                local[instruction.name] = (number, True)
+            else:
+                operands = tuple(local[operand][0] for operand in instruction.operands)
+                inside = tuple(local[operand][1] for operand in instruction.operands)
+                is_result = is_outermost and instruction.name == fused.root
+                number = self._node(
+                    instruction, operands, inside, self._value(instruction, operands),
+                    slot=(expansion.slot, _LAST if is_result else expansion.count),
+                    new=is_result, region=expansion.region, salt=expansion.salt,
+                )  # fmt: skip
+                expansion.count += 1
+                expansion.members |= 1 << number
+                expansion.pairs.extend(
+                    FusedPair(producer=operand, consumer=number)
+                    for operand, is_inside in zip(operands, inside, strict=True)
+                    if is_inside
+                )
+                local[instruction.name] = (number, True)
+        return local[fused.root][0]
+
+    def _node(
+        self,
+        instruction: Instruction,
+        operands: tuple[int, ...],
+        inside: tuple[bool, ...],
+        value: str,
+        *,
+        slot: tuple[int, int],
+        new: bool,
+        name: str | None = None,
+        region: int = NO_REGION,
+        salt: str = "",
+    ) -> int:
+        """The number of an operation's node, found or made.
+
+        Args:
+            new: the result of an instruction of the module; it may become one with a clone, but not with
+                another result.
+            name: of the instruction in this scope; None for one from inside a fusion.
+        """
+        # Equal scalar constants are one value, wherever they stand; other operands count as nodes.
+        identities = tuple(
+            self._nodes[o].value
+            if self._nodes[o].is_constant and self._nodes[o].instruction.shape.rank == 0
+            else o
+            for o in operands
+        )
+        key = (instruction.opcode, value, identities, inside, salt)
+        found = self._by_key.get(key)
+        if found is not None and not (new and found in self._kernels):
+            if new:
+                self._nodes[found] = replace(self._nodes[found], slot=slot)
+            return found
+        shapes = [self._nodes[operand].instruction.shape for operand in operands]
+        own_name = name if name is not None else self._fresh(instruction.name)
+        node = Node(
+            instruction=replace(instruction, name=own_name, operands=tuple(self._name(o) for o in operands)),
+            operands=operands,
+            rule=self._rules.rule(instruction, shapes),
+            region=region,
+            value=content_digest(value, salt, self._ordinal((value, salt))),
+            slot=slot,
+        )
+        number = self._append(node)
+        if found is None:
+            self._by_key[key] = number
+        return number
+
+    def _inline_constant(self, constant: Instruction, expansion: _Expansion) -> int:
+        value = self._value(constant, ())
+        key = ("constant", value, constant.name if constant.is_elided else "")
+        if key not in self._by_key:
+            self._by_key[key] = self._append(
+                Node(
+                    instruction=replace(constant, name=self._fresh(constant.name)),
+                    operands=(),
+                    rule=None,
+                    value=value,
+                    slot=(expansion.slot, expansion.count),
+                    is_inline_constant=True,
+                )
+            )
+        return self._by_key[key]
+
+    def _append(self, node: Node) -> int:
+        self._nodes.append(node)
+        return len(self._nodes) - 1
+
+    def _name(self, number: int) -> str:
+        return self._nodes[number].instruction.name
+
+    def _fresh(self, name: str) -> str:
+        """The name itself where this scope does not use it yet, else one that the module does not use."""
+        if name not in self._own_names:
+            self._own_names.add(name)
+            return name
+        suffix = 1
+        while f"{name}.u{suffix}" in self._used_names:
+            suffix += 1
+        unique = f"{name}.u{suffix}"
+        self._used_names.add(unique)
+        self._own_names.add(unique)
+        return unique
+
+    def _value(self, instruction: Instruction, operands: tuple[int, ...]) -> str:
+        return content_digest(
+            instruction.opcode,
+            str(instruction.shape),
+            canonical_attributes(instruction, self._contents),
+            instruction.literal,
+            instruction.parameter_number,
+            [self._nodes[operand].value for operand in operands],
+        )
+
+    def _ordinal(self, key: object) -> int:
+        """How many values of one content came before: 0 for the first."""
+        count = self._by_key.get(("ordinal", key), -1) + 1
+        self._by_key["ordinal", key] = count
+        return count
+
+
+_LAST = 1 << 30  # position of a result: after all that its instruction computes on the way
+_PURE_DATA = frozenset({"parameter", "constant", "tuple", "get-tuple-element"})
+
+
+def _pinned(computation: Computation) -> frozenset[str]:
+    """Instructions with a control edge at either end."""
+    found: set[str] = set()
+    for instruction in computation:
+        if instruction.control_predecessors:
+            found.update((instruction.name, *instruction.control_predecessors))
+    return frozenset(found)

@@ -6,6 +6,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import equinox as eqx
 import jax
@@ -163,9 +164,8 @@ def train(
     held = _Padded(
         scaled_graphs(validation.graphs, scaling), np.log(validation.seconds) - centre, config.node_budget
     )
-    optimiser = _optimiser(config, config.epochs * data.batch_count)
+    optimiser, step = _compiled(config, config.epochs * data.batch_count)
     state = optimiser.init(eqx.filter(network, eqx.is_array))
-    step = _step_function(optimiser, config)
     order = np.random.default_rng(seed)
     key = jax.random.fold_in(jax.random.key(seed), 1)
     average, count = network, 0
@@ -264,7 +264,11 @@ def _optimiser(config: TrainConfig, steps: int) -> optax.GradientTransformation:
 _Step = Callable[..., tuple[KernelNetwork, KernelNetwork, optax.OptState, Array]]
 
 
-def _step_function(optimiser: optax.GradientTransformation, config: TrainConfig) -> _Step:
+@lru_cache(maxsize=4)
+def _compiled(config: TrainConfig, steps: int) -> tuple[optax.GradientTransformation, _Step]:
+    """Optimiser and step of a configuration; remembered, so that seeds share what is compiled."""
+    optimiser = _optimiser(config, steps)
+
     def objective(
         network: KernelNetwork,
         made: GraphBatch,
@@ -294,7 +298,7 @@ def _step_function(optimiser: optax.GradientTransformation, config: TrainConfig)
         average = jax.tree.map(lambda old, new: decay * old + (1 - decay) * new, average, network)
         return network, average, state, loss
 
-    return step
+    return optimiser, step
 
 
 @eqx.filter_jit

@@ -1,0 +1,61 @@
+"""Training: it learns, it repeats, it stops, and an interrupt loses nothing that was best."""
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import numpy as np
+import pytest
+
+from kernelcast.model.train import GNN_STATIC, Examples, TrainConfig
+
+
+def leaves(trained):
+    return jax.tree.leaves(eqx.filter(trained.network, eqx.is_array))
+
+
+def test_it_learns_a_simple_law(trained, examples):
+    spread = np.abs(np.log(examples.seconds) - np.log(examples.seconds).mean()).mean()
+    assert min(e.validation_error for e in trained.history) < 0.35 * spread
+    assert trained.history[-1].best
+
+
+def test_the_same_seed_gives_the_same_weights(fit, small_config):
+    short = replace(small_config, epochs=2)
+    first, second, other = fit(config=short), fit(config=short), fit(config=short, seed=1)
+    assert all(np.array_equal(a, b) for a, b in zip(leaves(first), leaves(second), strict=True))
+    assert not all(np.array_equal(a, b) for a, b in zip(leaves(first), leaves(other), strict=True))
+
+
+def test_it_stops_when_validation_gets_no_better(fit, small_config):
+    numbers = []
+    config = replace(small_config, learning_rate=1e-12, average=0.0, patience=2, epochs=9)
+    fit(config=config, on_epoch=lambda epoch: numbers.append(epoch.number))
+    assert len(numbers) < 9
+
+
+def test_an_interrupt_leaves_the_best_so_far(fit, small_config):
+    saved = []
+
+    def interrupt(epoch):
+        if epoch.number == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(config=small_config, on_best=saved.append, on_epoch=interrupt)
+    assert saved
+    assert saved[-1].history[-1].best
+
+
+def test_the_static_model_reads_static_columns(fit, small_config):
+    trained = fit(config=replace(GNN_STATIC, epochs=2, node_budget=256))
+    assert trained.scaling.kernel.columns.size > 0
+
+
+def test_examples_need_positive_times(examples):
+    with pytest.raises(ValueError, match="must be > 0"):
+        Examples(graphs=examples.graphs[:1], seconds=np.array([0.0]))
+    with pytest.raises(ValueError, match="1 graphs cannot have 2 times"):
+        Examples(graphs=examples.graphs[:1], seconds=np.array([1.0, 2.0]))
+    with pytest.raises(ValueError, match="epochs and patience"):
+        TrainConfig(epochs=0)

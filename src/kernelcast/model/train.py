@@ -164,7 +164,13 @@ def train(
     held = _Padded(
         scaled_graphs(validation.graphs, scaling), np.log(validation.seconds) - centre, config.node_budget
     )
-    optimiser, step = _compiled(config, config.epochs * data.batch_count)
+    optimiser, step = _compiled(
+        config.learning_rate,
+        config.weight_decay,
+        config.clip,
+        config.average,
+        config.epochs * data.batch_count,
+    )
     state = optimiser.init(eqx.filter(network, eqx.is_array))
     order = np.random.default_rng(seed)
     key = jax.random.fold_in(jax.random.key(seed), 1)
@@ -249,25 +255,18 @@ class _Padded:
             yield GraphBatch(*(np.asarray(part)[filled] for part in padded)), targets[filled], weight
 
 
-def _optimiser(config: TrainConfig, steps: int) -> optax.GradientTransformation:
-    schedule = optax.warmup_cosine_decay_schedule(
-        init_value=0.0,
-        peak_value=config.learning_rate,
-        warmup_steps=max(1, steps // 20),
-        decay_steps=max(2, steps),
-    )
-    return optax.chain(
-        optax.clip_by_global_norm(config.clip), optax.adamw(schedule, weight_decay=config.weight_decay)
-    )
-
-
 _Step = Callable[..., tuple[KernelNetwork, KernelNetwork, optax.OptState, Array]]
 
 
 @lru_cache(maxsize=4)
-def _compiled(config: TrainConfig, steps: int) -> tuple[optax.GradientTransformation, _Step]:
-    """Optimiser and step of a configuration; remembered, so that seeds share what is compiled."""
-    optimiser = _optimiser(config, steps)
+def _compiled(
+    learning_rate: float, weight_decay: float, clip: float, average_decay: float, steps: int
+) -> tuple[optax.GradientTransformation, _Step]:
+    """The optimiser and its compiled step; remembered, so that seeds share what is compiled."""
+    schedule = optax.warmup_cosine_decay_schedule(
+        init_value=0.0, peak_value=learning_rate, warmup_steps=max(1, steps // 20), decay_steps=max(2, steps)
+    )
+    optimiser = optax.chain(optax.clip_by_global_norm(clip), optax.adamw(schedule, weight_decay=weight_decay))
 
     def objective(
         network: KernelNetwork,
@@ -294,7 +293,7 @@ def _compiled(config: TrainConfig, steps: int) -> tuple[optax.GradientTransforma
         updates, state = optimiser.update(gradient, state, parameters)
         network = eqx.apply_updates(network, updates)
         # Early on the average must not remember the random start.
-        decay = jnp.minimum(config.average, (1.0 + count) / (10.0 + count)) if config.average else 0.0
+        decay = jnp.minimum(average_decay, (1.0 + count) / (10.0 + count)) if average_decay else 0.0
         average = jax.tree.map(lambda old, new: decay * old + (1 - decay) * new, average, network)
         return network, average, state, loss
 

@@ -1,0 +1,337 @@
+"""The target XLA:CPU on one core of this machine: captures programs, times kernels and whole programs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+
+from kernelcast.core.identity import TargetIdentity
+from kernelcast.core.timing import Failure, Reason, Statistic, Timing
+from kernelcast.errors import PlanError, TargetError
+from kernelcast.fusion.apply import apply
+from kernelcast.fusion.inputs import input_specs
+from kernelcast.fusion.plan import FusionPlan, LibraryOff, Untouched
+from kernelcast.fusion.space import FusionSpace, space_of
+from kernelcast.hlo.format import format_program
+from kernelcast.hlo.text import parse
+from kernelcast.targets import client
+from kernelcast.targets.chip import chip_name
+from kernelcast.targets.inputs import dtype_of, make_input
+from kernelcast.targets.lowering import Lowering, lower
+from kernelcast.targets.pjrt.device import Device, DeviceBoot
+from kernelcast.targets.pjrt.kernel_timer import KernelRule, KernelTimer
+from kernelcast.targets.pjrt.program_timer import Form, ProgramRule, ProgramTimer
+from kernelcast.targets.pjrt.time_programs import Capture
+from kernelcast.targets.protocol import Candidate, DeviceBudget, ProgramTiming
+from kernelcast.targets.worker import Worker
+
+_log = logging.getLogger(__name__)
+
+Choice = FusionPlan | Untouched | LibraryOff
+# glibc gives freed blocks above 32 MiB back at once, and each run maps and page-faults them again (28 ms
+# instead of 8–11 ms for a program with 64 MiB of temporary memory). Huge pages make times repeat better.
+_MALLOC = {"mmap_threshold": 4 << 30, "trim_threshold": 8 << 30, "hugetlb": 1}
+_CAPTURE_LIMIT_S = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class XlaCpuOptions:
+    """How the target measures.
+
+    Attributes:
+        kernels: batches and visits of kernels.
+        programs: rounds of whole programs.
+        label: the statistic that makes one number of the samples.
+        raised_allocator: keep freed memory in the process instead of giving it back; False leaves glibc's
+            stock settings, and is another target identity.
+        memory_limit_bytes: resident memory at which a worker is killed; None for half of the machine's.
+        floor_s: the sentinel's floor as ``doctor`` found it on this machine; None finds it anew.
+    """
+
+    kernels: KernelRule = field(default_factory=KernelRule)
+    programs: ProgramRule = field(default_factory=ProgramRule)
+    label: Statistic = Statistic.GATED_MEDIAN
+    raised_allocator: bool = True
+    memory_limit_bytes: int | None = None
+    floor_s: float | None = None
+
+
+class XlaCpu:
+    """XLA:CPU with one thread, in a worker process pinned to one CPU.
+
+    Captures (``Fuses``), times kernels (``TimesKernels``), programs (``TimesPrograms``). A context manager:
+    the worker ends with it. Not thread-safe; two targets on two CPUs may work at the same time.
+
+    Attributes:
+        cpu: the CPU that the worker is pinned to.
+        options: as given.
+    """
+
+    def __init__(
+        self,
+        *,
+        cpu: int | None = None,
+        options: XlaCpuOptions | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """
+        Args:
+            cpu: one that this process may use; None for the last of them.
+            sleep: called for every wait between visits to a kernel.
+
+        Raises:
+            TargetError: where the operating system cannot pin processes, or not to this CPU.
+        """
+        self.options = options or XlaCpuOptions()
+        self.cpu = _usable_cpu(cpu)
+        limit = self.options.memory_limit_bytes or _physical_bytes() // 2
+        self._worker: Worker[Device] = Worker(
+            DeviceBoot(floor_s=self.options.floor_s),
+            cpu=self.cpu,
+            memory_limit_bytes=limit,
+            environment=_environment(raised_allocator=self.options.raised_allocator),
+        )
+        self._kernel_timer = KernelTimer(
+            self._worker, self.options.kernels, statistic=self.options.label, sleep=sleep
+        )
+        self._lowerings: dict[str, Lowering] = {}
+        self._program_timer: tuple[object, ProgramTimer] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the worker."""
+        self._worker.close()
+
+    @property
+    def identity(self) -> TargetIdentity:
+        """What times of this target have in common."""
+        return TargetIdentity(
+            kind="xla-cpu",
+            chip=chip_name(),
+            compiler=client.compiler_version(),
+            flags=tuple(f"malloc.{k}={v}" for k, v in _MALLOC.items() if self.options.raised_allocator),
+            label=self.options.label,
+        )
+
+    @property
+    def worker(self) -> Worker[Device]:
+        """The worker process, for probes of the machine."""
+        return self._worker
+
+    def space(self, source: object, *arguments: object) -> FusionSpace:
+        """The fusion space of a program as XLA:CPU compiles it for one thread.
+
+        Args:
+            source: as ``lower`` takes it.
+
+        Raises:
+            TargetError: XLA cannot compile the program.
+        """
+        lowering = lower(source, *arguments)
+        if lowering.donated:
+            _log.warning(
+                "parameters %s are donated; they are copied here, since an imposed module loses donation",
+                ", ".join(map(str, lowering.donated)),
+            )
+        space = space_of(parse(self.capture(lowering.stablehlo)))
+        self._lowerings[space.digest] = lowering
+        return space
+
+    def capture(self, stablehlo: str, *, library: bool = True) -> str:
+        """The scheduled module that XLA:CPU makes of a program.
+
+        Args:
+            library: whether XLA may use its library for dots, convolutions and reductions.
+
+        Raises:
+            TargetError: XLA cannot compile the program.
+        """
+        answer = self._worker.ask(Capture(stablehlo=stablehlo, library=library), limit_s=_CAPTURE_LIMIT_S)
+        if isinstance(answer, Failure):
+            raise TargetError(f"XLA cannot compile the program: {answer}")
+        return answer
+
+    def time_kernels(self, candidates: Iterable[Candidate]) -> Iterator[tuple[str, Timing | Failure]]:
+        """(key, outcome) as they become final; candidates are drawn as they are needed.
+
+        A candidate with a tile fails: this target has none.
+        """
+        return self._kernel_timer.time(candidates)
+
+    def time_programs(
+        self,
+        space: FusionSpace,
+        plans: Sequence[Choice],
+        *,
+        budget: DeviceBudget | None = None,
+        inputs: Mapping[int, np.ndarray] | None = None,
+    ) -> list[ProgramTiming]:
+        """One entry per plan, in order, timed in the same rounds.
+
+        The first ``Untouched`` is the default that outputs are compared with, the second the A/A control, a
+        second compile of it; both are in the rounds even if ``plans`` lacks them. Plans slower than
+        max(8 × default, 32 ms) get three rounds only.
+
+        Args:
+            space: captured by this target.
+            budget: device seconds; when it is spent, what was not compiled fails and the rounds end.
+            inputs: values by parameter number; missing ones are made up (seed 0).
+
+        Raises:
+            TargetError: the space is of another target, or the program fails as the compiler makes it.
+        """
+        timer, forms = self._forms(space, plans, inputs)
+        budget = budget or DeviceBudget(limit_s=float("inf"))
+        outcomes = timer.time(forms, budget)
+        results = [_result(p, f, o) for p, f, o in zip(plans, forms, outcomes, strict=True)]
+        timer.close([f for f in forms if f is not timer.default and f is not timer.control])
+        return results
+
+    def check_programs(
+        self,
+        space: FusionSpace,
+        plans: Sequence[Choice],
+        *,
+        inputs: Mapping[int, np.ndarray] | None = None,
+    ) -> list[PlanCheck]:
+        """Whether each plan compiles to what was asked and computes what the default does; nothing is timed.
+
+        Args:
+            inputs: as ``time_programs`` takes them.
+        """
+        timer, forms = self._forms(space, plans, inputs)
+        for form in forms:
+            timer.compare(form, DeviceBudget(limit_s=float("inf")))
+        checks = [
+            PlanCheck(plan=p, failure=f.failure, output_error=f.output_error, final_text=f.final_text)
+            for p, f in zip(plans, forms, strict=True)
+        ]
+        timer.close([f for f in forms if f is not timer.default and f is not timer.control])
+        return checks
+
+    def _forms(
+        self, space: FusionSpace, plans: Sequence[Choice], inputs: Mapping[int, np.ndarray] | None
+    ) -> tuple[ProgramTimer, list[Form]]:
+        timer = self._timer_of(space, inputs)
+        untouched = iter((timer.default, timer.control))
+        forms: list[Form] = []
+        for plan in plans:
+            match plan:
+                case Untouched():
+                    forms.append(next(untouched, Form()))
+                case LibraryOff():
+                    forms.append(Form(library=False))
+                case FusionPlan():
+                    forms.append(_imposed(space, plan))
+        return timer, forms
+
+    def _timer_of(self, space: FusionSpace, inputs: Mapping[int, np.ndarray] | None) -> ProgramTimer:
+        """The timer of a program on given inputs; the last one is kept, with its compiled default."""
+        arrays = program_inputs(space, inputs or {})
+        key = (space.digest, tuple((a.dtype.name, a.shape, hash(a.tobytes())) for a in arrays))
+        if self._program_timer is not None:
+            kept_key, timer = self._program_timer
+            if kept_key == key:
+                return timer
+            timer.close((timer.default, timer.control))
+        lowering = self._lowerings.get(space.digest)
+        if lowering is None:
+            raise TargetError(
+                f"space {space.digest} was not captured by this target; make it with target.space(program)"
+            )
+        timer = ProgramTimer(self._worker, lowering.stablehlo, arrays, self.options.programs)
+        self._program_timer = (key, timer)
+        return timer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanCheck:
+    """Whether a plan does what it should.
+
+    Attributes:
+        failure: what is wrong, or None.
+        output_error: as in ``ProgramTiming``.
+        final_text: the compiler's final module, empty where there is none.
+    """
+
+    plan: Choice
+    failure: Failure | None
+    output_error: float
+    final_text: str
+
+
+def program_inputs(space: FusionSpace, given: Mapping[int, np.ndarray], *, seed: int = 0) -> list[np.ndarray]:
+    """One array per parameter of a program: the given one, or a made-up one.
+
+    Raises:
+        TargetError: a given array does not fit its parameter.
+    """
+    parameters = space.original.entry_computation.parameters
+    specs = input_specs(space.original)
+    arrays: list[np.ndarray] = []
+    for number, (parameter, spec) in enumerate(zip(parameters, specs, strict=True)):
+        shape = parameter.shape
+        array = given.get(number)
+        if array is None:
+            array = make_input(shape.element_type, shape.dimensions, spec, seed=seed + number)
+        elif array.shape != shape.dimensions or array.dtype != dtype_of(shape.element_type):
+            raise TargetError(f"parameter {number} is {shape}, the given array is {array.dtype}{array.shape}")
+        arrays.append(array)
+    unknown = sorted(set(given) - set(range(len(parameters))))
+    if unknown:
+        raise TargetError(f"inputs for parameters {unknown}; the program has {len(parameters)} parameters")
+    return arrays
+
+
+def _imposed(space: FusionSpace, plan: FusionPlan) -> Form:
+    try:
+        return Form(text=format_program(apply(space, plan)))
+    except PlanError as error:
+        return Form(failure=Failure(reason=Reason.UNSUPPORTED, message=str(error)))
+
+
+def _result(plan: Choice, form: Form, outcome: Timing | Failure) -> ProgramTiming:
+    return ProgramTiming(
+        plan=plan,
+        outcome=outcome,
+        output_error=form.output_error,
+        temporary_bytes=form.temporary_bytes,
+        final_text=form.final_text,
+    )
+
+
+def _usable_cpu(cpu: int | None) -> int:
+    if not hasattr(os, "sched_getaffinity"):
+        raise TargetError("measuring needs processes pinned to one CPU, which only Linux can do here")
+    usable = sorted(os.sched_getaffinity(0))
+    if cpu is not None and cpu not in usable:
+        raise TargetError(f"CPU {cpu} cannot be used; this process may use {usable}")
+    return usable[-1] if cpu is None else cpu
+
+
+def _physical_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _environment(*, raised_allocator: bool) -> dict[str, str]:
+    """Variables that the child's libraries read when they load."""
+    variables = {
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": "",  # the caller's flags would make other code under the same identity
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        "GLIBC_TUNABLES": "",
+    }
+    if raised_allocator:
+        variables["GLIBC_TUNABLES"] = ":".join(f"glibc.malloc.{k}={v}" for k, v in _MALLOC.items())
+    return variables

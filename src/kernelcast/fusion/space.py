@@ -25,6 +25,7 @@ from kernelcast.fusion.grouping import (
 from kernelcast.fusion.overwrites import Overwrites, has_order, overwrites_of
 from kernelcast.fusion.plan import FusionPlan, Group, Setting
 from kernelcast.fusion.rules import XLA_CPU, Rules
+from kernelcast.fusion.siblings import dimensions_of, may_be_grouped, siblings_of
 from kernelcast.fusion.unfuse import Region, content_digest, unfuse
 from kernelcast.hlo.alias import clobbered
 from kernelcast.hlo.program import Program
@@ -67,6 +68,16 @@ class FusionSpace:
         """Numbers of the edges that are decisions; the others keep their default."""
         fixed = sum(table.fixed << table.first for table in self.tables)
         return tuple(number for number in range(len(self.edges)) if not fixed >> number & 1)
+
+    @cached_property
+    def siblings(self) -> tuple[tuple[int, int, int], ...]:
+        """(scope, node, node) of values that read one value and may share a kernel where both are results."""
+        return tuple(
+            (number, first, second)
+            for number in range(len(self.scopes))
+            for first, second in siblings_of(self.scopes[number], self.overwrites[number])
+            if not self.tables[number].is_frozen
+        )
 
     @cached_property
     def digest(self) -> str:
@@ -258,32 +269,21 @@ class FusionSpace:
                 yield Group(scope=number, roots=roots)
 
     def _check_group(self, plan: FusionPlan, group: Group) -> None:
-        scope, overwrites = self.scopes[group.scope], self.overwrites[group.scope]
+        scope = self.scopes[group.scope]
         if self.tables[group.scope].is_frozen:
             raise PlanError(
                 f"computation {scope.computation.name} keeps the compiler's fusions: no groups there"
             )
-        writers = {writer for found in overwrites.writers.values() for writer in found}
-        shapes = {str(scope.nodes[root].instruction.shape).split("[")[-1] for root in group.roots}
-        names = ", ".join(f"%{scope.nodes[root].instruction.name}" for root in group.roots)
-        if len(shapes) > 1:
+        if len({dimensions_of(scope, root) for root in group.roots}) > 1:
+            names = ", ".join(f"%{scope.nodes[root].instruction.name}" for root in group.roots)
             raise PlanError(f"results of one kernel need equal dimensions and layouts; {names} differ")
         for root in group.roots:
             node = scope.nodes[root]
             is_library = node.region != NO_REGION and not plan.loops >> node.region & 1
-            if (
-                node.rule is None
-                or not node.rule.grouped
-                or not node.instruction.shape.is_array
-                or is_library
-            ):
+            if is_library or not may_be_grouped(scope, self.overwrites[group.scope], root):
                 raise PlanError(
-                    f"%{node.instruction.name} ({node.instruction.opcode}) may not share a kernel with "
-                    "other results"
-                )
-            if root in writers or overwrites.tainted[root]:
-                raise PlanError(
-                    f"%{node.instruction.name} takes part in an in-place update; it needs its own kernel"
+                    f"%{node.instruction.name} ({node.instruction.opcode}) may not share a kernel with other "
+                    "results: by the rules, as a library call, or as a part of an in-place update"
                 )
 
     def _normal_settings(

@@ -1,0 +1,297 @@
+"""Small changes of a plan, each reversible, each with the kernels that it removes and adds."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from kernelcast.errors import PlanError
+from kernelcast.fusion.graph import NO_REGION
+from kernelcast.fusion.grouping import KernelGroup, bits, holders, normal_form
+from kernelcast.fusion.plan import FusionPlan, Group
+from kernelcast.fusion.space import FusionSpace, default
+
+
+class IllegalMoveError(PlanError):
+    """A move that changes nothing, or that makes a plan which is not legal. A search draws another one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A difference of two plans of one space.
+
+    Attributes:
+        kind: what it does, in words.
+        edges: bits of the edges to flip.
+        loops: bits of the regions to flip between library and loops.
+        drop, add: multi-output groups to dissolve and to make.
+    """
+
+    kind: str
+    edges: int = 0
+    loops: int = 0
+    drop: tuple[Group, ...] = ()
+    add: tuple[Group, ...] = ()
+
+    def __str__(self) -> str:
+        return self.kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveResult:
+    """A plan after a move.
+
+    Attributes:
+        plan: the new plan, in normal form.
+        removed, added: the kernels in which the two plans differ.
+        inverse: the move that leads back.
+    """
+
+    plan: FusionPlan
+    removed: tuple[KernelGroup, ...]
+    added: tuple[KernelGroup, ...]
+    inverse: Move
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extensions:
+    """What may be decided beside the edges, which are the space of the paper.
+
+    Attributes:
+        regions: library calls may become loops.
+        groups: results of equal dimensions may share one kernel.
+    """
+
+    regions: bool = True
+    groups: bool = True
+
+
+def apply_move(space: FusionSpace, plan: FusionPlan, move: Move) -> MoveResult:
+    """The plan after a move, and the kernels that change.
+
+    Only the kernels around the changed edges are looked at.
+
+    Raises:
+        IllegalMoveError: the move has no effect, or the result is not legal.
+    """
+    loops = plan.loops ^ move.loops
+    fused = plan.fused ^ move.edges
+    touched = _touched(space, move)
+    normal = plan.fused
+    for number in touched:
+        table = space.tables[number]
+        mask = (1 << table.count) - 1
+        new = normal_form(table, fused >> table.first & mask, loops)
+        normal = normal & ~(mask << table.first) | new << table.first
+    groups = (*(group for group in plan.groups if group not in move.drop), *move.add)
+    if groups or plan.settings:
+        try:
+            new_plan = space.plan(normal, loops=loops, groups=groups, settings=plan.settings)
+        except PlanError as error:
+            raise IllegalMoveError(f"{move.kind}: {error}") from error
+    else:
+        new_plan = FusionPlan(space=plan.space, rules=plan.rules, fused=normal, loops=loops)
+    if new_plan == plan:
+        raise IllegalMoveError(f"{move.kind}: it changes nothing")
+    removed, added = _difference(space, plan, new_plan, touched)
+    for group in added:
+        reason = space.why_too_large(group)
+        if reason:
+            raise IllegalMoveError(f"{move.kind}: the kernel of {space.name_of(group)} would have {reason}")
+    return MoveResult(
+        plan=new_plan, removed=removed, added=added, inverse=_between(new_plan, plan, move.kind)
+    )
+
+
+def _between(old: FusionPlan, new: FusionPlan, kind: str) -> Move:
+    return Move(
+        kind=f"undo {kind}",
+        edges=old.fused ^ new.fused,
+        loops=old.loops ^ new.loops,
+        drop=tuple(group for group in old.groups if group not in new.groups),
+        add=tuple(group for group in new.groups if group not in old.groups),
+    )
+
+
+def _touched(space: FusionSpace, move: Move) -> list[int]:
+    """The scopes in which a move may change something."""
+    found = {group.scope for group in (*move.drop, *move.add)}
+    found.update(space.regions[region].scope for region in bits(move.loops))
+    for number, table in enumerate(space.tables):
+        if move.edges >> table.first & (1 << table.count) - 1:
+            found.add(number)
+    return sorted(found)
+
+
+def _difference(
+    space: FusionSpace, old: FusionPlan, new: FusionPlan, touched: list[int]
+) -> tuple[tuple[KernelGroup, ...], tuple[KernelGroup, ...]]:
+    """The launched kernels that only the old and only the new plan has."""
+    before: set[KernelGroup] = set()
+    after: set[KernelGroup] = set()
+    for number in touched:
+        nodes = _nodes_to_look_at(space, old, new, number)
+        for plan, found in ((old, before), (new, after)):
+            for node in nodes:
+                if space.is_result(plan, number, node):
+                    group = space.kernel_group(plan, number, node)
+                    if space.is_launched(group):
+                        found.add(group)
+    key = _group_key
+    return tuple(sorted(before - after, key=key)), tuple(sorted(after - before, key=key))
+
+
+def _group_key(group: KernelGroup) -> tuple[int, tuple[int, ...]]:
+    return group.scope, group.roots
+
+
+def _nodes_to_look_at(space: FusionSpace, old: FusionPlan, new: FusionPlan, number: int) -> set[int]:
+    """Every node that may be a result with another kernel in the two plans."""
+    table = space.tables[number]
+    was, now = space.local(old, number), space.local(new, number)
+    nodes: set[int] = set()
+    for bit in bits(was ^ now):
+        edge = table.edges[bit]
+        nodes.add(edge.producer)
+        nodes |= holders(table, was, edge.consumer)
+        nodes |= holders(table, now, edge.consumer)
+    for region in bits(old.loops ^ new.loops):
+        if space.regions[region].scope == number:
+            for member in bits(space.regions[region].members):
+                nodes.add(member)
+                nodes.update(space.scopes[number].nodes[member].operands)
+    for group in set(old.groups) ^ set(new.groups):
+        if group.scope == number:
+            nodes.update(group.roots)
+    return nodes
+
+
+def flip(space: FusionSpace, edge: int) -> Move:
+    """Fuse one edge, or cut it."""
+    return Move(kind=f"flip edge {edge}", edges=1 << edge)
+
+
+def set_uses(space: FusionSpace, plan: FusionPlan, scope: int, producer: int, *, fuse: bool) -> Move:
+    """Fuse or cut all uses of a producer."""
+    table = space.tables[scope]
+    mask = table.output_mask[producer] << table.first
+    name = space.scopes[scope].nodes[producer].instruction.name
+    return Move(
+        kind=f"{'fuse' if fuse else 'cut'} all uses of %{name}",
+        edges=mask & (~plan.fused if fuse else plan.fused),
+    )
+
+
+def set_inputs(space: FusionSpace, plan: FusionPlan, scope: int, consumer: int, *, fuse: bool) -> Move:
+    """Absorb all producers of a node, or split its kernel there."""
+    table = space.tables[scope]
+    mask = sum(1 << bit for bit, _ in table.inputs[consumer]) << table.first
+    name = space.scopes[scope].nodes[consumer].instruction.name
+    return Move(
+        kind=f"absorb into %{name}" if fuse else f"split at %{name}",
+        edges=mask & (~plan.fused if fuse else plan.fused),
+    )
+
+
+def flip_region(space: FusionSpace, plan: FusionPlan, region: int) -> Move:
+    """Make a library call generated loops, fused as inside the library, or the reverse."""
+    found = space.regions[region]
+    table = space.tables[found.scope]
+    name = space.scopes[found.scope].kernels[found.root].instruction.name
+    if plan.loops >> region & 1:
+        return Move(kind=f"library for %{name}", loops=1 << region)
+    inside = sum(1 << bit for bit in bits(table.inside) if found.members >> table.edges[bit].consumer & 1)
+    return Move(kind=f"loops for %{name}", loops=1 << region, edges=(inside << table.first) & ~plan.fused)
+
+
+def revert(space: FusionSpace, plan: FusionPlan, scope: int, root: int) -> Move:
+    """Back to the default for one kernel of the compiler: its members, its inputs and its uses.
+
+    Raises:
+        IllegalMoveError: the default has no kernel with that result.
+    """
+    kernel = space.scopes[scope].kernels.get(root)
+    if kernel is None:
+        name = space.scopes[scope].nodes[root].instruction.name
+        raise IllegalMoveError(f"the compiler computes %{name} inside other kernels only")
+    table = space.tables[scope]
+    mask = table.output_mask[root]
+    for member in bits(kernel.members):
+        for bit, _ in table.inputs[member]:
+            mask |= 1 << bit
+    region = 0 if kernel.region == NO_REGION else plan.loops & 1 << kernel.region
+    return Move(
+        kind=f"default for %{kernel.instruction.name}",
+        edges=((space.local(plan, scope) ^ table.default) & mask) << table.first,
+        loops=region,
+        drop=tuple(group for group in plan.groups if group.scope == scope and root in group.roots),
+    )
+
+
+def merge(space: FusionSpace, plan: FusionPlan, scope: int, roots: tuple[int, ...]) -> Move:
+    """Compute several results in one kernel, together with the groups that they are in."""
+    joined = tuple(g for g in plan.groups if g.scope == scope and set(g.roots) & set(roots))
+    together = tuple(sorted({*roots, *(root for group in joined for root in group.roots)}))
+    names = ", ".join(f"%{space.scopes[scope].nodes[root].instruction.name}" for root in together)
+    return Move(kind=f"merge {names}", drop=joined, add=(Group(scope=scope, roots=together),))
+
+
+def split_group(group: Group) -> Move:
+    """Give each result of a group its own kernel again."""
+    return Move(kind=f"split group {group.roots} of scope {group.scope}", drop=(group,))
+
+
+def random_move(
+    space: FusionSpace,
+    plan: FusionPlan,
+    rng: random.Random,
+    *,
+    extensions: Extensions = Extensions(),
+    tries: int = 16,
+) -> Move | None:
+    """A legal move, or None where none of ``tries`` draws was legal.
+
+    Half of the draws flip one edge; the others change several at once, which no series of single flips would
+    pass through without a detour.
+    """
+    for _ in range(tries):
+        move = _draw(space, plan, rng, extensions)
+        if move is None:
+            continue
+        try:
+            apply_move(space, plan, move)
+        except IllegalMoveError:
+            continue
+        return move
+    return None
+
+
+def _draw(space: FusionSpace, plan: FusionPlan, rng: random.Random, extensions: Extensions) -> Move | None:
+    choice = rng.random()
+    if extensions.regions and space.regions and choice < 0.1:
+        return flip_region(space, plan, rng.randrange(len(space.regions)))
+    if extensions.groups and choice < 0.15:
+        if plan.groups and rng.random() < 0.5:
+            return split_group(rng.choice(plan.groups))
+        if space.siblings:
+            scope, first, second = rng.choice(space.siblings)
+            return merge(space, plan, scope, (first, second))
+    if not space.decisions:
+        return None
+    number = rng.choice(space.decisions)
+    edge = space.edges[number]
+    if choice < 0.6:
+        return flip(space, number)
+    if choice < 0.75:
+        return set_uses(space, plan, edge.scope, edge.producer, fuse=rng.random() < 0.6)
+    if choice < 0.92:
+        return set_inputs(space, plan, edge.scope, edge.consumer, fuse=rng.random() < 0.6)
+    kernels = space.scopes[edge.scope].kernels
+    root = rng.choice(sorted(kernels))
+    return revert(space, plan, edge.scope, root)
+
+
+def distance(space: FusionSpace, plan: FusionPlan) -> int:
+    """How many decisions differ from the default."""
+    base = default(space)
+    return (plan.fused ^ base.fused).bit_count() + plan.loops.bit_count() + len(plan.groups)

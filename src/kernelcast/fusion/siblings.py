@@ -1,0 +1,55 @@
+"""Which results one kernel may compute together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kernelcast.fusion.graph import Scope
+from kernelcast.fusion.overwrites import Overwrites
+
+
+def siblings_of(scope: Scope, overwrites: Overwrites) -> Iterator[tuple[int, int]]:
+    """Pairs of nodes that read one value, have equal dimensions, and of which none needs the other."""
+    needed = ancestors(scope)
+    may = [may_be_grouped(scope, overwrites, number) for number in range(len(scope.nodes))]
+    found: set[tuple[int, int]] = set()
+    for number, node in enumerate(scope.nodes):
+        if node.is_constant:
+            continue
+        users = [user for user in scope.users[number] if may[user]]
+        for index, second in enumerate(users):
+            for first in users[:index]:
+                apart = not needed[second] >> first & 1 and not needed[first] >> second & 1
+                if apart and dimensions_of(scope, first) == dimensions_of(scope, second):
+                    found.add((first, second))
+    yield from sorted(found)
+
+
+def may_be_grouped(scope: Scope, overwrites: Overwrites, number: int) -> bool:
+    """Whether the rules let a node be one of several results, and no in-place update is involved."""
+    node = scope.nodes[number]
+    writes = any(number in writers for writers in overwrites.writers.values())
+    return (
+        node.rule is not None
+        and node.rule.grouped
+        and node.instruction.shape.is_array
+        and not writes
+        and not overwrites.tainted[number]
+    )
+
+
+def dimensions_of(scope: Scope, number: int) -> tuple[tuple[int, ...], str]:
+    """What has to agree among the results of one kernel: dimensions and layout."""
+    shape = scope.nodes[number].instruction.shape
+    return shape.dimensions, str(shape.layout)
+
+
+def ancestors(scope: Scope) -> list[int]:
+    """For each node a mask of those that its value depends on."""
+    needed: list[int] = []
+    for node in scope.nodes:
+        mask = 0
+        for operand in (*node.operands, *node.after):
+            mask |= needed[operand] | 1 << operand
+        needed.append(mask)
+    return needed

@@ -60,10 +60,13 @@ class Extensions:
     Attributes:
         regions: library calls may become loops.
         groups: results of equal dimensions may share one kernel.
+        reverts: moves may take over one kernel of the compiler's default; off in studies that ask whether a
+            search finds its own way.
     """
 
     regions: bool = True
     groups: bool = True
+    reverts: bool = True
 
 
 def apply_move(space: FusionSpace, plan: FusionPlan, move: Move) -> MoveResult:
@@ -284,7 +287,7 @@ def _draw(space: FusionSpace, plan: FusionPlan, rng: random.Random, extensions: 
         return flip(space, number)
     if choice < 0.75:
         return set_uses(space, plan, edge.scope, edge.producer, fuse=rng.random() < 0.6)
-    if choice < 0.92:
+    if choice < 0.92 or not extensions.reverts:
         return set_inputs(space, plan, edge.scope, edge.consumer, fuse=rng.random() < 0.6)
     kernels = space.scopes[edge.scope].kernels
     root = rng.choice(sorted(kernels))

@@ -18,7 +18,7 @@ from kernelcast.core.timing import Clock, Failure, Reason, Sample, Timing
 from kernelcast.data.rule import LabelRule
 from kernelcast.data.schema import KernelRow, OccasionRow, OccurrenceRow, PlanRow, ProgramRow
 from kernelcast.fusion.extract import kernel_from_text
-from kernelcast.jobs.collect import CollectReport, CollectSettings, CollectTools, Progress, collect
+from kernelcast.jobs.collect import CollectProgress, CollectReport, CollectSettings, CollectTools, collect
 from kernelcast.jobs.survey import Survey
 from kernelcast.targets.protocol import Candidate, TimesKernels
 
@@ -113,7 +113,8 @@ def timing(seconds: float, *, rounds: int = 2, loudness: float = 1.0) -> Timing:
 
 def fake_occasion(seed: int) -> OccasionRow:
     name = f"{os.getpid()}-{next(_NAMES)}"
-    return OccasionRow(occasion=name, started="", machine="test", versions="", load=0.0, seed=seed)
+    started = "2026-01-01T00:00:00+00:00"
+    return OccasionRow(occasion=name, started=started, machine="test", versions="", load=0.0, seed=seed)
 
 
 def tools(visit_s: float = 0.0) -> CollectTools:
@@ -135,7 +136,7 @@ def run(
     visit_s: float = 0.0,
     programs: int = 8,
     settings: CollectSettings = SETTINGS,
-    seen: list[Progress] | None = None,
+    seen: list[CollectProgress] | None = None,
 ) -> CollectReport:
     return collect(
         folder,

@@ -21,7 +21,7 @@ from kernelcast.data.outcomes import outcomes
 from kernelcast.data.schema import AnchorRow, KernelRow, MeasurementRow, OccasionRow, SurveyRow
 from kernelcast.data.store import Dataset, Writer, verify
 from kernelcast.errors import SchemaError, StoreError, TargetError
-from kernelcast.jobs.collect import Progress, collect
+from kernelcast.jobs.collect import CollectProgress, collect
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -37,7 +37,7 @@ def reasons(folder: Path) -> dict[str, str]:
 
 
 def test_every_kernel_gets_one_outcome_by_the_dataset_rule(tmp_path: Path) -> None:
-    seen: list[Progress] = []
+    seen: list[CollectProgress] = []
     report = fakes.run(tmp_path, seen=seen)
     assert verify(tmp_path) == []
     dataset = Dataset.open(tmp_path)

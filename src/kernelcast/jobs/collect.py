@@ -67,7 +67,7 @@ class CollectTools:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class CollectProgress:
     """Where a collection stands.
 
     Attributes:
@@ -109,7 +109,7 @@ class CollectReport:
 
     programs: int
     problems: Mapping[str, str]
-    progress: Progress
+    progress: CollectProgress
     total: int
     was_interrupted: bool
 
@@ -122,7 +122,7 @@ def collect(
     rule: LabelRule,
     tools: CollectTools,
     settings: CollectSettings,
-    watch: Callable[[Progress], None],
+    watch: Callable[[CollectProgress], None],
 ) -> CollectReport:
     """Surveys and measures until all is measured or the budget is used up; may be run again on its folder.
 
@@ -134,7 +134,7 @@ def collect(
     with Writer.open(folder, target=target, rule=rule) as writer:
         problems = survey_programs(
             writer, sources, seed=settings.seed, random_plans=settings.random_plans,
-            watch=lambda program, left: watch(Progress(stage="survey", detail=program, left=left)),
+            watch=lambda program, left: watch(CollectProgress(stage="survey", detail=program, left=left)),
         )  # fmt: skip
         programs = [source.id for source in sources if source.id not in problems]
         dataset = writer.dataset()
@@ -162,7 +162,7 @@ class Collection:
         *,
         tools: CollectTools,
         settings: CollectSettings,
-        watch: Callable[[Progress], None],
+        watch: Callable[[CollectProgress], None],
     ) -> None:
         """
         Args:
@@ -193,13 +193,13 @@ class Collection:
             return True
         return False
 
-    def progress(self, stage: str) -> Progress:
+    def progress(self, stage: str) -> CollectProgress:
         """Where it stands."""
         elapsed_s = self._tools.clock() - self._begin_s
         attempts = self._finished + sum(self._failures.values())
         work_s = len(self._todo) * elapsed_s / attempts if attempts else float("nan")
         left_s = min(work_s, self._left_s()) if attempts else self._left_s()
-        return Progress(
+        return CollectProgress(
             stage=stage, detail=self._occasion, left=len(self._todo), finished=self._finished,
             failures=dict(self._failures.most_common()), elapsed_s=elapsed_s, left_s=left_s,
             quiet_share=self._quiet_samples / self._samples if self._samples else float("nan"),

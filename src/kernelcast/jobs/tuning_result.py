@@ -43,8 +43,8 @@ class TuningResult:
         space: digest of the fusion space that the plans belong to.
         rules: name and version of the legality rules.
         answer: what to run; ``Untouched`` where nothing passed the guard.
-        judgement: how the answer was chosen and what it gains. Its indices point into ``tried``.
-        tried: everything timed, the untouched default first, its A/A control second.
+        judgement: how the answer was chosen and what it gains; its candidates are ``tried`` from the third on.
+        tried: everything timed: the untouched default, its A/A control, the library-off default, plans.
         trace: the proposals that lowered the best predicted cost.
         estimator: what stood in for the hardware.
         options: of the run, as set.

@@ -1,0 +1,136 @@
+"""Tuning the fusion of one program: the model searches, the device has the last word."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+
+import numpy as np
+
+from kernelcast.core.estimate import Estimator
+from kernelcast.core.timing import Timing
+from kernelcast.errors import TargetError
+from kernelcast.fusion.plan import LibraryOff, Untouched
+from kernelcast.fusion.space import FusionSpace
+from kernelcast.jobs.as_json import Choice
+from kernelcast.jobs.judging import judge
+from kernelcast.jobs.plan_search import SearchOptions, estimated_costs, search_plans, unlike_candidates
+from kernelcast.jobs.tuning_result import Tried, TuningResult
+from kernelcast.jobs.tuning_target import TuningTarget
+from kernelcast.report.provenance import versions
+from kernelcast.search.anneal import TraceStep
+from kernelcast.targets.protocol import DeviceBudget, ProgramTiming
+
+# What is tried starts with the untouched default and its A/A control; candidates follow.
+_FIRST_CANDIDATE = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningOptions:
+    """How a program is tuned.
+
+    Attributes:
+        search: by the model.
+        candidates: how many plans are timed, besides both defaults.
+        device_s: budget of device seconds.
+    """
+
+    search: SearchOptions = field(default_factory=SearchOptions)
+    candidates: int = 8
+    device_s: float = 30.0
+
+
+def autotune(
+    space: FusionSpace,
+    target: TuningTarget,
+    estimator: Estimator,
+    *,
+    program: str,
+    stablehlo: str,
+    estimator_name: str,
+    options: TuningOptions,
+    seed: int,
+    inputs: Mapping[int, np.ndarray] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> TuningResult:
+    """The fastest plan found for a program, or its default where none is faster beyond the noise.
+
+    The estimator stands in for the hardware during the search; then the best few plans that differ in what
+    matters run on the device in turn with the untouched default, its A/A control and the library-off default.
+    The winner of the even rounds is the answer if it beats the default on the odd ones.
+
+    Args:
+        program: name for people. stablehlo: the program, kept in the result for replays.
+        estimator_name: what the estimator is, e.g. a checkpoint's digest.
+        inputs: values of parameters by number; others are drawn by the target.
+
+    Raises:
+        TargetError: the default itself cannot be timed.
+    """
+    begun = clock()
+    costs = estimated_costs(space, estimator)
+    found = search_plans(space, costs, options=options.search, seed=seed, clock=clock)
+    chosen = unlike_candidates(space, costs, found.pool, options.candidates)
+    model_s = clock() - begun
+
+    choices: list[Choice] = [Untouched(), Untouched(), LibraryOff(), *(f.state for f in chosen)]
+    predicted = [math.nan, math.nan, math.nan, *(f.cost for f in chosen)]
+    budget = DeviceBudget(limit_s=options.device_s)
+    timed = target.time_programs(space, choices, budget=budget, inputs=inputs)
+    tried = tuple(map(_tried, timed, predicted))
+    default, control = _timing(tried[0]), _timing(tried[1])
+    judgement = judge(
+        default=default,
+        control=control,
+        library_off=tried[2].outcome,
+        candidates=[t.outcome for t in tried[_FIRST_CANDIDATE:]],
+    )
+    return TuningResult(
+        program=program,
+        stablehlo=stablehlo,
+        space=space.digest,
+        rules=space.rules.identity,
+        answer=Untouched() if judgement.answer is None else tried[_FIRST_CANDIDATE + judgement.answer].choice,
+        judgement=judgement,
+        tried=tried,
+        trace=improvements(found.trace),
+        estimator=estimator_name,
+        options=asdict(options),
+        seed=seed,
+        target=target.identity,
+        versions=versions(),
+        device_s=budget.spent_s,
+        model_s=model_s,
+        date=now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )
+
+
+def improvements(trace: Sequence[TraceStep]) -> tuple[TraceStep, ...]:
+    """The steps of a trace that lowered the best cost."""
+    kept: list[TraceStep] = []
+    for step in trace:
+        if step.cost <= step.best and (not kept or step.best < kept[-1].best):
+            kept.append(step)
+    return tuple(kept)
+
+
+def _tried(timed: ProgramTiming, predicted_s: float) -> Tried:
+    return Tried(
+        choice=timed.plan,
+        predicted_s=predicted_s,
+        outcome=timed.outcome,
+        output_error=timed.output_error,
+        temporary_bytes=timed.temporary_bytes,
+    )
+
+
+def _timing(tried: Tried) -> Timing:
+    if isinstance(tried.outcome, Timing):
+        return tried.outcome
+    raise TargetError(
+        f"the program itself could not be timed, so there is nothing to compare: {tried.outcome}"
+    )

@@ -1,0 +1,201 @@
+"""Searching with an estimator and choosing on a device, on a target of known prices."""
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+from tests.jobs.tuning_fakes import MODULE, PriceEstimator, PriceTarget, chain_space, price_s
+
+from kernelcast.core.kernel import Kernel
+from kernelcast.core.timing import Timing
+from kernelcast.errors import SchemaError, TargetError
+from kernelcast.fusion.moves import Extensions
+from kernelcast.fusion.plan import FusionPlan, LibraryOff, Untouched
+from kernelcast.fusion.sample import all_fused
+from kernelcast.fusion.space import default, unfused
+from kernelcast.jobs.autotune import TuningOptions, autotune, improvements
+from kernelcast.jobs.plan_search import (
+    SearchOptions,
+    Start,
+    estimated_costs,
+    propose,
+    search_plans,
+    start_plans,
+    unlike_candidates,
+)
+from kernelcast.jobs.replay import replay
+from kernelcast.jobs.tuning_result import TuningResult
+from kernelcast.search.anneal import AnnealingOptions, TraceStep
+
+FEW = SearchOptions(chains=4, annealing=AnnealingOptions(steps=40, pool=64))
+
+
+def tuned(
+    target: PriceTarget,
+    *,
+    estimator: PriceEstimator | None = None,
+    search: SearchOptions = FEW,
+    device_s: float = 60.0,
+) -> TuningResult:
+    ticks = iter(range(10**6))
+    return autotune(
+        chain_space(),
+        target,
+        estimator or PriceEstimator(),
+        program="chain",
+        stablehlo=MODULE,
+        estimator_name="prices",
+        options=TuningOptions(search=search, candidates=4, device_s=device_s),
+        seed=0,
+        clock=lambda: float(next(ticks)),
+    )
+
+
+@pytest.mark.parametrize("start", list(Start))
+def test_finds_the_best_plan_from_any_start(start: Start) -> None:
+    space = chain_space()
+    estimator = PriceEstimator()
+    found = search_plans(space, estimated_costs(space, estimator), options=replace(FEW, start=start), seed=3)
+    assert found.best.state == all_fused(space)
+    assert found.best.cost == pytest.approx(
+        sum(price_s(space.kernel(g)) for g in space.groups(found.best.state))
+    )
+    # Eight plans exist; their kernels are the ten intervals of the chain, each asked once.
+    assert estimator.asked <= 10
+    assert len(found.pool) >= 4
+
+
+def test_costs_updated_by_moves_equal_costs_from_scratch() -> None:
+    space = chain_space()
+    costs = estimated_costs(space, PriceEstimator())
+    rng = random.Random(0)
+    plan, cost = default(space), costs.of_states([default(space)], [None])[0]
+    for _ in range(50):
+        proposal = propose(space, plan, rng, Extensions())
+        assert proposal is not None
+        cost = costs.of_proposals([cost], [proposal])[0]
+        plan = proposal.state
+        assert cost == pytest.approx(costs.of_states([plan], [None])[0])
+
+
+def test_the_default_can_be_forbidden() -> None:
+    space = chain_space()
+    found = search_plans(
+        space,
+        estimated_costs(space, PriceEstimator()),
+        options=replace(FEW, start=Start.UNFUSED, forbid_default=True, extensions=Extensions(reverts=False)),
+        seed=0,
+    )
+    assert default(space) not in [f.state for f in found.pool]
+    assert found.best.state == all_fused(space)
+
+
+def test_random_starts_differ_by_chain_and_repeat_by_seed() -> None:
+    space = chain_space()
+    options = SearchOptions(start=Start.RANDOM, chains=8)
+    assert start_plans(space, options, 1) == start_plans(space, options, 1)
+    assert len(set(start_plans(space, options, 1))) > 1
+    assert set(start_plans(space, replace(options, start=Start.UNFUSED), 1)) == {unfused(space)}
+
+
+def test_kernels_without_an_estimate_are_not_entered() -> None:
+    space = chain_space()
+
+    def has_two_transcendentals(kernel: Kernel) -> bool:
+        opcodes = {i.opcode for c in kernel.program.computations for i in c}
+        return {"exponential", "tanh"} <= opcodes
+
+    costs = estimated_costs(space, PriceEstimator(has_two_transcendentals))
+    found = search_plans(space, costs, options=FEW, seed=0)
+    assert all_fused(space) not in [f.state for f in found.pool]
+
+
+def test_candidates_differ_in_kernels_that_matter() -> None:
+    space = chain_space()
+    costs = estimated_costs(space, PriceEstimator())
+    found = search_plans(space, costs, options=FEW, seed=0)
+    chosen = unlike_candidates(space, costs, found.pool, 3)
+    assert [f.state for f in chosen] == [f.state for f in found.pool[:3]]
+    assert len(unlike_candidates(space, costs, found.pool, 100)) == len(found.pool)
+
+
+def test_the_answer_is_the_plan_that_is_faster_on_the_device() -> None:
+    target = PriceTarget(noise=0.01)
+    result = tuned(target)
+    assert result.answer == all_fused(chain_space())
+    assert result.judgement.over_default is not None
+    assert result.judgement.over_default.value > 1.3
+    assert [str(c) for c in target.calls[0][:3]] == ["untouched", "untouched", "library-off"]
+    assert [t.choice for t in result.tried] == target.calls[0]
+    assert result.device_s == 0.5 * len(target.calls[0])
+    assert result.model_s > 0
+    assert result.trace[-1].best == min(step.best for step in result.trace)
+
+
+def test_a_model_that_errs_costs_nothing_but_time() -> None:
+    """Every plan is slower than the estimator thought: the default stays, and the result says so."""
+    slower = PriceTarget(noise=0.01, factor=lambda c: 5.0 if isinstance(c, FusionPlan) else 1.0)
+    result = tuned(slower)
+    assert result.answer == Untouched()
+    assert "the default stays" in result.judgement.why
+
+
+def test_library_off_may_be_the_answer() -> None:
+    target = PriceTarget(noise=0.01, factor=lambda c: 0.1 if isinstance(c, LibraryOff) else 1.0)
+    result = tuned(target)
+    assert result.answer == LibraryOff()
+    assert result.judgement.over_library_off is not None
+    assert result.judgement.over_library_off.value == pytest.approx(1)
+
+
+def test_wrong_values_are_never_the_answer() -> None:
+    target = PriceTarget(factor=lambda c: math.nan if isinstance(c, FusionPlan) else 1.0)
+    result = tuned(target)
+    assert result.answer == Untouched()
+    assert not any(isinstance(t.outcome, Timing) for t in result.tried[3:])
+
+
+def test_a_spent_budget_leaves_candidates_out() -> None:
+    result = tuned(PriceTarget(), device_s=1.6)
+    assert isinstance(result.tried[3].outcome, Timing)
+    assert not any(isinstance(t.outcome, Timing) for t in result.tried[4:])
+    assert result.device_s == 2.0
+
+
+def test_a_default_that_fails_is_an_error() -> None:
+    with pytest.raises(TargetError, match="nothing to compare: wrong-result"):
+        tuned(PriceTarget(factor=lambda c: math.nan))
+
+
+def test_only_improvements_of_the_trace_are_kept() -> None:
+    steps = [
+        TraceStep(step=n, chain=0, move="", cost=cost, accepted=True, best=best)
+        for n, (cost, best) in enumerate([(5, 5), (6, 5), (4, 4), (4, 4), (3, 3)])
+    ]
+    assert [s.step for s in improvements(steps)] == [0, 2, 4]
+
+
+def test_a_replay_measures_the_answer_again() -> None:
+    result = tuned(PriceTarget(noise=0.01))
+    target = PriceTarget(noise=0.01, factor=lambda c: 1.1 if isinstance(c, FusionPlan) else 1.0)
+    again = replay(result, target)
+    assert result.judgement.over_default is not None
+    assert again.recorded_over_default == result.judgement.over_default
+    assert again.over_default.value == pytest.approx(result.judgement.over_default.value / 1.1, rel=0.03)
+    assert again.same_machine
+    assert again.answer == result.answer
+
+
+def test_a_result_of_another_compiler_or_rules_is_refused() -> None:
+    result = tuned(PriceTarget())
+    with pytest.raises(SchemaError, match="for fusion space other of none 1; here none 1 makes"):
+        replay(replace(result, space="other"), PriceTarget())
+    with pytest.raises(SchemaError, match="under rules other, this Kernelcast has"):
+        replay(replace(result, rules="other"), PriceTarget())
+
+
+def test_a_replay_whose_answer_fails_says_so() -> None:
+    result = tuned(PriceTarget())
+    with pytest.raises(TargetError, match="the answer cannot be timed: wrong-result"):
+        replay(result, PriceTarget(factor=lambda c: math.nan if isinstance(c, FusionPlan) else 1.0))

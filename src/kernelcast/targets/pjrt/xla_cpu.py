@@ -204,13 +204,15 @@ class XlaCpu:
         plans: Sequence[Choice],
         *,
         inputs: Mapping[int, np.ndarray] | None = None,
+        verbatim: bool = True,
     ) -> list[PlanCheck]:
         """Whether each plan compiles to what was asked and computes what the default does; nothing is timed.
 
         Args:
             inputs: as ``time_programs`` takes them.
+            verbatim: as ``apply`` takes it.
         """
-        timer, forms = self._forms(space, plans, inputs)
+        timer, forms = self._forms(space, plans, inputs, verbatim=verbatim)
         for form in forms:
             timer.compare(form, DeviceBudget(limit_s=float("inf")))
         checks = [
@@ -221,7 +223,12 @@ class XlaCpu:
         return checks
 
     def _forms(
-        self, space: FusionSpace, plans: Sequence[Choice], inputs: Mapping[int, np.ndarray] | None
+        self,
+        space: FusionSpace,
+        plans: Sequence[Choice],
+        inputs: Mapping[int, np.ndarray] | None,
+        *,
+        verbatim: bool = True,
     ) -> tuple[ProgramTimer, list[Form]]:
         timer = self._timer_of(space, inputs)
         untouched = iter((timer.default, timer.control))
@@ -233,7 +240,7 @@ class XlaCpu:
                 case LibraryOff():
                     forms.append(Form(library=False))
                 case FusionPlan():
-                    forms.append(_imposed(space, plan))
+                    forms.append(_imposed(space, plan, verbatim=verbatim))
         return timer, forms
 
     def _timer_of(self, space: FusionSpace, inputs: Mapping[int, np.ndarray] | None) -> ProgramTimer:
@@ -294,9 +301,9 @@ def program_inputs(space: FusionSpace, given: Mapping[int, np.ndarray], *, seed:
     return arrays
 
 
-def _imposed(space: FusionSpace, plan: FusionPlan) -> Form:
+def _imposed(space: FusionSpace, plan: FusionPlan, *, verbatim: bool) -> Form:
     try:
-        return Form(text=format_program(apply(space, plan)))
+        return Form(text=format_program(apply(space, plan, verbatim=verbatim)))
     except PlanError as error:
         return Form(failure=Failure(reason=Reason.UNSUPPORTED, message=str(error)))
 

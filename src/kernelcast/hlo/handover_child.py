@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 
-from kernelcast.errors import HloError
+from kernelcast.errors import KernelcastError
 from kernelcast.hlo.conversions import CONVERSIONS, Conversion
 
 
@@ -23,7 +23,7 @@ def _serve(descriptor: int, memory_bytes: int, convert: Callable[[bytes], bytes]
                 return
             try:
                 answer = b"+" + convert(payload)
-            except (HloError, UnicodeDecodeError) as error:
+            except (KernelcastError, UnicodeDecodeError) as error:
                 answer = b"-" + str(error).encode()
             connection.send_bytes(answer)
 

@@ -36,7 +36,7 @@ _MODULE.inner[20] = _Message(inner={1: _Message(inner={3: _MODULE})})
 _VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
 
 
-class _Field(NamedTuple):
+class Field(NamedTuple):
     """One field of a message: its number, the bytes of its tag, and those of its value.
 
     The length before a value of variable length belongs to neither.
@@ -66,7 +66,7 @@ def canonical_proto(proto: bytes) -> bytes:
 
 def _canonical(proto: bytes, message: _Message) -> bytes:
     parts: list[bytes] = []
-    for part in _fields(proto):
+    for part in fields(proto):
         if part.number == message.dropped:
             continue
         inner = message.inner.get(part.number)
@@ -75,7 +75,13 @@ def _canonical(proto: bytes, message: _Message) -> bytes:
     return b"".join(sorted(parts) if message.is_map else parts)
 
 
-def _fields(message: bytes) -> Iterator[_Field]:
+def fields(message: bytes) -> Iterator[Field]:
+    """The fields of a serialised message, in order.
+
+    Raises:
+        ValueError: the bytes are no message.
+        IndexError: they end inside a number.
+    """
     position = 0
     while position < len(message):
         start = position
@@ -92,7 +98,7 @@ def _fields(message: bytes) -> Iterator[_Field]:
             raise ValueError(f"wire type {kind} at byte {start}")
         if end > len(message):
             raise ValueError(f"the field at byte {start} runs over the end")
-        yield _Field(tag >> 3, message[start:tag_end], message[position:end], kind == _LENGTH)
+        yield Field(tag >> 3, message[start:tag_end], message[position:end], kind == _LENGTH)
         position = end
 
 

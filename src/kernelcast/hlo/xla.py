@@ -10,6 +10,9 @@ from typing import Any
 
 from kernelcast.errors import HloError
 
+# The producer that a portable artefact names; plain bytecode names MLIR.
+_PORTABLE = b"StableHLO"
+
 
 def text_to_proto(text: str) -> bytes:
     """The serialised ``HloModuleProto`` of a text, as XLA's parser reads it.
@@ -78,7 +81,7 @@ def stablehlo_to_proto(module: bytes) -> bytes:
 
 
 def stablehlo_to_text(module: bytes) -> str:
-    """The text of StableHLO bytecode or of a portable artefact.
+    """The text of StableHLO text, bytecode or a portable artefact, in MLIR's usual form.
 
     Raises:
         HloError: the bytes are no such module.
@@ -87,9 +90,12 @@ def stablehlo_to_text(module: bytes) -> str:
 
     with mlir.make_ir_context() as context:
         try:
-            return str(_mlir().deserialize_portable_artifact(module, context))
-        except RuntimeError as error:
-            raise HloError(f"MLIR does not read the StableHLO module: {_first_line(error)}") from error
+            if _PORTABLE in module[:64]:
+                return str(_mlir().deserialize_portable_artifact(module, context))
+            return str(mlir.ir.Module.parse(module))
+        except (RuntimeError, ValueError, mlir.ir.MLIRError) as error:
+            reason = " ".join(str(error).split())
+            raise HloError(f"MLIR does not read the StableHLO module: {reason}") from error
 
 
 def _mlir() -> Any:

@@ -7,8 +7,8 @@ import re
 from kernelcast.errors import HloError
 from kernelcast.hlo.program import Instruction
 
-_INTEGER = re.compile(r"-?\d+")
-_INTEGERS = re.compile(r"\{\s*(?:-?\d+\s*(?:,\s*-?\d+\s*)*)?\}")
+_INTEGER = re.compile(r"-?\d{1,19}")
+_INTEGERS = re.compile(r"\{\s*(?:-?\d{1,19}\s*(?:,\s*-?\d{1,19}\s*)*)?\}")
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|([0-7]{1,3})|(.))", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 

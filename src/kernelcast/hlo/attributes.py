@@ -28,8 +28,8 @@ from kernelcast.hlo.dimension_numbers import gather_numbers as gather_numbers
 from kernelcast.hlo.dimension_numbers import scatter_numbers as scatter_numbers
 from kernelcast.hlo.program import Instruction
 
-_RANGE = re.compile(r"\[\s*(\d+)\s*:\s*(\d+)\s*(?::\s*(\d+)\s*)?\]")
-_PADDING = re.compile(r"(-?\d+)_(-?\d+)(?:_(\d+))?")
+_RANGE = re.compile(r"\[\s*(\d{1,19})\s*:\s*(\d{1,19})\s*(?::\s*(\d{1,19})\s*)?\]")
+_PADDING = re.compile(r"(-?\d{1,19})_(-?\d{1,19})(?:_(\d{1,19}))?")
 _WINDOW_FIELDS = frozenset({"size", "stride", "pad", "lhs_dilate", "rhs_dilate", "rhs_reversal"})
 
 

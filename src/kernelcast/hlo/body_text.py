@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from kernelcast.errors import HloError
 from kernelcast.hlo.cursor import Cursor
 from kernelcast.hlo.implied_shape import implied_shape
-from kernelcast.hlo.lexical import NAME, SHAPE, literal_end
+from kernelcast.hlo.lexical import NAME, SHAPE, excerpt, literal_end
+from kernelcast.hlo.module_parts import Call, ModuleParts
 from kernelcast.hlo.order import dependency_order
 from kernelcast.hlo.program import CALLING_ATTRIBUTES, Computation, Instruction
 from kernelcast.hlo.shape import Shape
@@ -16,6 +17,7 @@ from kernelcast.hlo.shape_text import parse_shape
 
 _OPCODE = r"[a-zA-Z][\w\-]*"
 _INSTRUCTION = re.compile(rf"\s*(ROOT\s+)?%?({NAME})\s*=\s*(?:({SHAPE})\s*)?({_OPCODE})\s*\(")
+_BEGINNING = re.compile(rf"\s*(?:ROOT\s+)?%?({NAME})\s*=")
 _LONE_INSTRUCTION = re.compile(rf"\s*(?:(?:ROOT\s+)?%?({NAME})\s*=\s*)?({SHAPE})\s*({_OPCODE})\s*\(")
 _PLAIN_OPERANDS = re.compile(rf"\s*(?:%?{NAME}(?:\s*,\s*%?{NAME})*+\s*,?\s*)?\)")
 _OPERAND = re.compile(rf"\s*(?:({SHAPE})\s*)?%?({NAME})\s*(?=[,)])")
@@ -25,31 +27,6 @@ _SEPARATOR = re.compile(r"\s*(?:,\s*)?(\))?")
 _CALLING = frozenset(CALLING_ATTRIBUTES)
 _MAXIMUM_NESTING = 50
 _EXAMPLE = "an instruction such as 'name = f32[2] add(a, b)'"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """One instruction's call of a computation, with its place in the text for an error message."""
-
-    caller: str
-    instruction: str
-    callee: str
-    position: int
-
-
-@dataclass(slots=True, kw_only=True)
-class ModuleParts:
-    """What has been read of a module so far.
-
-    Attributes:
-        is_scheduled: whether the order of instructions is a schedule, and must not be changed.
-        nesting: how many computations and operands, each written inside the other, are being read.
-    """
-
-    is_scheduled: bool = False
-    computations: dict[str, Computation] = field(default_factory=dict[str, Computation])
-    calls: list[Call] = field(default_factory=list[Call])
-    nesting: int = 0
 
 
 def read_body(cursor: Cursor, name: str, parts: ModuleParts) -> None:
@@ -95,6 +72,7 @@ class _Body:
     places: dict[str, int] = field(default_factory=dict[str, int])
     shapes: dict[str, Shape] = field(default_factory=dict[str, Shape])
     calls: list[Call] = field(default_factory=list[Call])
+    unnamed: dict[str, int] = field(default_factory=dict[str, int])
     root: str | None = None
     in_order: bool = True
 
@@ -111,17 +89,34 @@ class _Body:
                 self.root = name
             start, cursor.position = cursor.position, match.end()
             self.instruction(name, shape_text, opcode, start)
+        self.close()
+
+    def close(self) -> None:
+        """Steps over the closing brace, or says what stands there instead of an instruction."""
+        cursor = self.cursor
+        if match := _BEGINNING.match(cursor.text, cursor.position):
+            got = excerpt(cursor.text, match.end())
+            raise cursor.error(
+                f"expected a shape, an opcode and '(' such as f32[2] add(, got {got}", match[1]
+            )
+        if self.instructions and cursor.is_before(","):
+            raise cursor.error(
+                f"expected an attribute such as index=1, got {cursor.next()}", self.instructions[-1].name
+            )
         if not self.instructions:
             raise cursor.error(f"expected {_EXAMPLE} in computation {self.computation}, got {cursor.next()}")
         cursor.expect("}", f"or {_EXAMPLE} in computation {self.computation}")
 
     def add(self, name: str, attributes: tuple[tuple[str, str], ...]) -> None:
         """Adds the computation to the module, with operands before users."""
+        root = self.root or self.instructions[-1].name
         self.parts.calls.extend(replace(call, caller=name) for call in self.calls)
+        self.parts.places[name] = self.places
+        self.parts.results[name] = self.shapes[root]
         self.parts.computations[name] = Computation(
             name=name,
             instructions=tuple(self.instructions) if self.in_order else self.reordered(),
-            root=self.root or self.instructions[-1].name,
+            root=root,
             attributes=attributes,
         )
 
@@ -180,12 +175,8 @@ class _Body:
         start: int,
     ) -> Shape:
         known = [self.shapes[operand] for operand in operands if operand in self.shapes]
-        results = {
-            computation.name: computation.root_instruction.shape
-            for computation in self.parts.computations.values()
-        }
         try:
-            return implied_shape(opcode, known, dict(attributes), results)
+            return implied_shape(opcode, known, dict(attributes), self.parts.results)
         except HloError as error:
             raise self.cursor.error(str(error), name, at=start) from None
 
@@ -194,14 +185,17 @@ class _Body:
         end = literal_end(self.cursor.text, start)
         if end < 0:
             raise self.cursor.error("expected ')' at the end of the constant, got the end of the text", name)
+        literal = self.cursor.text[start:end].strip()
+        if not literal or '"' in literal or "'" in literal:
+            raise self.cursor.error(f"expected the value of the constant, got {self.cursor.next()}", name)
         self.cursor.position = end + 1
-        return self.cursor.text[start:end].strip()
+        return literal
 
     def parameter_number(self, name: str) -> int:
         start = self.cursor.position
         end = self.cursor.text.find(")", start)
         number = self.cursor.text[start:end].strip() if end >= 0 else ""
-        if not number.isdecimal():
+        if not number.isdecimal() or len(number) > 9:
             raise self.cursor.error(f"expected a parameter number, got {self.cursor.next()}", name)
         self.cursor.position = end + 1
         return int(number)
@@ -256,7 +250,7 @@ class _Body:
     def nested_operand(self, match: re.Match[str]) -> str:
         """Reads an instruction written in place of an operand, and gives the name that it gets."""
         shape_text, opcode = match.groups()
-        name = _unused(f"{opcode}.anon", self.places)
+        name = self.unused_name(f"{opcode}.anon")
         self.enter(name)
         start, self.cursor.position = self.cursor.position, match.end()
         self.instruction(name, shape_text, opcode, start, is_nested=True)
@@ -288,20 +282,20 @@ class _Body:
         body = _Body(cursor=inner, computation=f"of {name}", parts=self.parts)
         body.read()
         # Named only now, as XLA's parser does it: those inside have taken their names.
-        computation = _unused("_", self.parts.computations)
+        computation = self.parts.unused_name()
         body.add(computation, ())
         self.parts.nesting -= 1
         return f"%{computation}"
+
+    def unused_name(self, base: str) -> str:
+        """A name for an instruction that has none, as XLA's parser makes it."""
+        name = base
+        while name in self.places:
+            self.unnamed[base] = self.unnamed.get(base, 0) + 1
+            name = f"{base}.{self.unnamed[base]}"
+        return name
 
     def enter(self, name: str) -> None:
         self.parts.nesting += 1
         if self.parts.nesting > _MAXIMUM_NESTING:
             raise self.cursor.error(f"expected at most {_MAXIMUM_NESTING} levels of nesting", name)
-
-
-def _unused(base: str, taken: dict[str, int] | dict[str, Computation]) -> str:
-    name, number = base, 0
-    while name in taken:
-        number += 1
-        name = f"{base}.{number}"
-    return name

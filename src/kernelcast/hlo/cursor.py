@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernelcast.errors import HloError
-from kernelcast.hlo.lexical import ATTRIBUTE, DEEP_ATTRIBUTE, balanced_end, error_at, excerpt, space_end
+from kernelcast.hlo.lexical import (
+    ATTRIBUTE,
+    DEEP_ATTRIBUTE,
+    balanced_end,
+    error_at,
+    excerpt,
+    line_of,
+    space_end,
+)
 
 
 @dataclass(slots=True)
@@ -23,9 +31,17 @@ class Cursor:
     def is_at_end(self) -> bool:
         return space_end(self.text, self.position) >= len(self.text)
 
+    def is_before(self, token: str) -> bool:
+        """Whether a token comes next."""
+        return self.text.startswith(token, space_end(self.text, self.position))
+
     def next(self) -> str:
         """What comes next, quoted for an error message."""
         return excerpt(self.text, self.position)
+
+    def line(self, position: int) -> int:
+        """The 1-based line of a position."""
+        return line_of(self.text, position)
 
     def error(self, message: str, instruction: str | None = None, *, at: int | None = None) -> HloError:
         """An error that names the line of the given or the present position."""

@@ -28,7 +28,7 @@ PARENTHESES = _nested(r"\(", r"\)")
 BRACKETS = _nested(r"\[", r"\]")
 
 # A layout starts with a digit, a colon or nothing: '-> f32[] {' opens a computation instead.
-ARRAY_SHAPE = r"\w+\s*\[[^\]\n]*\](?:\s*\{[\d,\s]*(?::[^{}\n]*)?\})?"
+ARRAY_SHAPE = r"\w+\s*\[[\d\s,<=?]*\](?:\s*\{[\d,\s]*(?::[^{}\n]*)?\})?"
 SHAPE = rf"(?:{ARRAY_SHAPE}|b?{PARENTHESES})"
 # After a space, braces still belong to the value: replica_groups=mesh['a'=4] {'a'}.
 VALUE = rf"""(?:[^\s,{{}}()\[\]"']++|{STRING}|{BRACES}|{PARENTHESES}|{BRACKETS})++(?:\s+{BRACES})*+"""
@@ -38,12 +38,12 @@ DEEP_ATTRIBUTE = re.compile(r"\s*,\s*([\w\-.]+)\s*=\s*(?=[{(\[])")
 _SPACE = re.compile(r"\s*")
 # An unterminated comment or string runs to the end of the text, so that it is looked at once only.
 _COMMENT = re.compile(
-    r"""(?P<string>"(?:[^"\\]++|\\.)*+(?:"|\Z)|'(?:[^'\\]++|\\.)*+(?:'|\Z))"""
+    r"""(?P<string>"(?:[^"\\]++|\\(?:.|\Z))*+(?:"|\Z)|'(?:[^'\\]++|\\(?:.|\Z))*+(?:'|\Z))"""
     r"""|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)|//[^\n]*+""",
     re.DOTALL,
 )
 _BRACKET = re.compile(rf"{STRING}|[(){{}}\[\]]", re.DOTALL)
-_PARENTHESIS = re.compile(rf"{STRING}|[()]", re.DOTALL)
+_PARENTHESIS = re.compile(r"[()]")
 
 
 def without_comments(text: str) -> str:
@@ -84,12 +84,11 @@ def literal_end(text: str, start: int) -> int:
     Literals have millions of elements: what has no parentheses of its own is searched without a loop.
     """
     end = text.find(")", start)
-    if all(text.find(character, start, end) < 0 for character in "(\"'"):
+    if text.find("(", start, end) < 0:
         return end
     depth = 1
     for match in _PARENTHESIS.finditer(text, start):
-        token = match.group()
-        depth += (token == "(") - (token == ")")
+        depth += 1 if match.group() == "(" else -1
         if depth == 0:
             return match.start()
     return -1
@@ -102,9 +101,14 @@ def excerpt(text: str, position: int) -> str:
     return repr(found) if found else "the end of the text"
 
 
-def error_at(text: str, position: int, message: str, instruction: str | None = None) -> HloError:
-    """An error that names the line of a position."""
+def line_of(text: str, position: int) -> int:
+    """The 1-based line of what stands at a position, white space before it left out."""
     position = space_end(text, position)
     if position >= len(text):
         position = len(text.rstrip())
-    return HloError(message, line=text.count("\n", 0, position) + 1, instruction=instruction)
+    return text.count("\n", 0, position) + 1
+
+
+def error_at(text: str, position: int, message: str, instruction: str | None = None) -> HloError:
+    """An error that names the line of a position."""
+    return HloError(message, line=line_of(text, position), instruction=instruction)

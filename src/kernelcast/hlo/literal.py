@@ -144,7 +144,7 @@ def _array(text: str, shape: Shape) -> Array:
         pairs = _parsed(plain, np.dtype(np.float64))
         if pairs.size % 2:
             raise HloError(f"expected complex numbers such as (1, -2), got {text[:40]!r}")
-        flat = pairs.view(np.complex128).astype(dtype)
+        flat = _rounded(pairs, np.dtype(f"float{dtype.itemsize * 4}")).view(dtype)
     elif shape.element_type == "pred":
         numbers = text.replace("true", "1").replace("false", "0").translate(_STRUCTURE)
         flat = _parsed(numbers, np.dtype(np.int64)).astype(dtype)
@@ -211,16 +211,20 @@ def _integers(numbers: str, dtype: np.dtype[Any]) -> Array:
 
 
 def _floats(text: str, dtype: np.dtype[Any], element_type: str) -> Array:
-    wide = _parsed(_PAYLOAD.sub("nan", text).translate(_STRUCTURE), np.dtype(np.float64))
+    flat = _rounded(_parsed(_PAYLOAD.sub("nan", text).translate(_STRUCTURE), np.dtype(np.float64)), dtype)
+    if element_type in _FRACTION_BITS and _SIGNED_NAN.search(text) is not None:
+        _set_nans(flat, text, _FRACTION_BITS[element_type])
+    return flat
+
+
+def _rounded(wide: Array, dtype: np.dtype[Any]) -> Array:
+    """The float64 values in a narrower type; an infinity only where the text has one."""
     limit = float(ml_dtypes.finfo(dtype).max)
     outside = np.isfinite(wide) & (np.abs(wide) > limit * _ROUNDED_UP)
     if outside.any():
         raise HloError(f"expected {dtype.name} values in [{-limit:g}, {limit:g}], got {wide[outside][0]:g}")
     with np.errstate(invalid="ignore", under="ignore"):
-        flat = wide.astype(dtype)
-    if element_type in _FRACTION_BITS and _SIGNED_NAN.search(text) is not None:
-        _set_nans(flat, text, _FRACTION_BITS[element_type])
-    return flat
+        return wide.astype(dtype)
 
 
 def _set_nans(flat: Array, text: str, fraction_bits: int) -> None:

@@ -10,7 +10,7 @@ from kernelcast.hlo.lexical import balanced_end
 from kernelcast.hlo.shape import ELEMENT_BITS, Layout, Shape
 
 _ARRAY = re.compile(r"\s*(\w+)\s*\[([^\]]*)\]\s*(?:\{([^{}:]*)(?::([^{}]*))?\})?\s*")
-_DIMENSION = re.compile(r"\s*(<=)?\s*(\d+|\?)\s*")
+_DIMENSION = re.compile(r"\s*(<=)?\s*(\d{1,18}|\?)\s*")
 
 
 @lru_cache(maxsize=16_384)
@@ -88,6 +88,6 @@ def _array(match: re.Match[str]) -> Shape:
 
 
 def _dimension_number(text: str, match: re.Match[str]) -> int:
-    if not text.strip().isdecimal():
+    if not text.strip().isdecimal() or len(text) > 18:
         raise HloError(f"expected a dimension number in a layout, got {text!r} in {match.group().strip()!r}")
     return int(text)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from kernelcast.errors import HloError
-from kernelcast.hlo.body_text import ModuleParts, read_body, read_lone_instruction
+from kernelcast.hlo.body_text import read_body, read_lone_instruction
 from kernelcast.hlo.cursor import Cursor
 from kernelcast.hlo.lexical import NAME, SHAPE, STRING, balanced_end, without_comments
+from kernelcast.hlo.module_parts import ModuleParts
 from kernelcast.hlo.order import dependency_order
 from kernelcast.hlo.program import Computation, Instruction, Program
 from kernelcast.hlo.shape import array_shape
@@ -37,6 +38,23 @@ def parse(text: str) -> Program:
     >>> program.entry_computation.root_instruction.opcode
     'negate'
     """
+    return _read(text)[0]
+
+
+def instruction_line(text: str, computation: str, instruction: str) -> int | None:
+    """The 1-based line on which a text writes an instruction; None where it does not.
+
+    For errors found after reading: a ``Program`` does not know where it came from.
+
+    Raises:
+        HloError: the text cannot be read.
+    """
+    _, cursor, parts = _read(text)
+    place = parts.places.get(computation, {}).get(instruction)
+    return cursor.line(place) if place is not None else None
+
+
+def _read(text: str) -> tuple[Program, Cursor, ModuleParts]:
     if "\0" in text:
         raise HloError("expected HLO text, got binary data")
     cursor = Cursor(text=without_comments(text))
@@ -50,28 +68,30 @@ def parse(text: str) -> Program:
     preamble = _tables(cursor)
     parts = ModuleParts(is_scheduled=("is_scheduled", "true") in attributes)
     entry = _computations(cursor, parts)
-    return Program(
+    program = Program(
         name=header[1] if header is not None else f"module_{entry}",
         computations=_callees_first(cursor, parts),
         entry=entry,
         attributes=attributes,
         preamble=preamble,
     )
+    return program, cursor, parts
 
 
-def _lone_instruction(cursor: Cursor) -> Program:
+def _lone_instruction(cursor: Cursor) -> tuple[Program, Cursor, ModuleParts]:
     parts = ModuleParts()
     if not read_lone_instruction(cursor, parts):
         raise cursor.error(f"expected 'HloModule name', got {cursor.next()}")
     if not cursor.is_at_end():
         raise cursor.error(f"expected one instruction or 'HloModule name', got {cursor.next()} after it")
     # XLA's parser names and marks it so.
-    return Program(
+    program = Program(
         name="_",
         computations=tuple(parts.computations.values()),
         entry="_",
         attributes=(("is_scheduled", "true"),),
     )
+    return program, cursor, parts
 
 
 def _tables(cursor: Cursor) -> str:
@@ -111,7 +131,8 @@ def _skip_signature(cursor: Cursor, computation: str) -> None:
     if cursor.text[cursor.position] != "(":
         return
     end = balanced_end(cursor.text, cursor.position)
-    result = _RESULT.match(cursor.text, end) if end > 0 else None
+    has_string = any(cursor.text.find(quote, cursor.position, end) >= 0 for quote in "\"'")
+    result = _RESULT.match(cursor.text, end) if end > 0 and not has_string else None
     if result is None:
         raise cursor.error(f"expected the signature '(parameters) -> shape' of computation {computation}")
     cursor.position = result.end()
@@ -141,4 +162,6 @@ def _callees_first(cursor: Cursor, parts: ModuleParts) -> tuple[Computation, ...
     try:
         return tuple(parts.computations[stand_in.name] for stand_in in dependency_order(stand_ins))
     except HloError as error:
-        raise HloError(f"computation {error.instruction} calls itself, directly or through others") from None
+        call = next(call for call in parts.calls if call.caller == error.instruction)
+        message = f"computation {call.caller} calls itself, directly or through others"
+        raise cursor.error(message, call.instruction, at=call.position) from None

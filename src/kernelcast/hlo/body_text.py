@@ -174,9 +174,14 @@ class _Body:
         attributes: tuple[tuple[str, str], ...],
         start: int,
     ) -> Shape:
-        known = [self.shapes[operand] for operand in operands if operand in self.shapes]
+        late = next((operand for operand in operands if operand not in self.shapes), None)
+        if late is not None:
+            raise self.cursor.error(
+                f"expected a shape before {opcode}: its operand %{late} is not defined yet", name, at=start
+            )
+        shapes = [self.shapes[operand] for operand in operands]
         try:
-            return implied_shape(opcode, known, dict(attributes), self.parts.results)
+            return implied_shape(opcode, shapes, dict(attributes), self.parts.results)
         except HloError as error:
             raise self.cursor.error(str(error), name, at=start) from None
 

@@ -60,11 +60,12 @@ class Shape:
     """The shape of a value: an array, a tuple, a token or an opaque value.
 
     Attributes:
-        element_type: HLO's name (``f32``, ``pred``, ``token``), or ``tuple``.
+        element_type: HLO's name (``f32``, ``pred``, ``token``), ``tuple``, or ``buffer`` for the ``b(f32[4])``
+            of a value that is changed in place.
         dimensions: extents, major first as written; a dynamic or unbounded one holds its bound (−1: none).
         dynamic: dimension numbers printed with ``<=``.
         layout: None where the text gives none.
-        elements: the shapes of a tuple's elements; empty for arrays.
+        elements: the shapes of a tuple's elements, or of what a buffer holds; empty for arrays.
 
     >>> shape = array_shape("f32", (4, 8))
     >>> str(shape), shape.element_count, shape.byte_size
@@ -83,7 +84,7 @@ class Shape:
 
     @property
     def is_array(self) -> bool:
-        return self.element_type not in ("tuple", "token", "opaque")
+        return self.element_type not in ("tuple", "buffer", "token", "opaque")
 
     @property
     def rank(self) -> int:
@@ -91,15 +92,15 @@ class Shape:
 
     @property
     def element_count(self) -> int:
-        """Number of elements of an array; of all arrays of a tuple."""
-        if self.is_tuple:
+        """Number of elements of an array; of all arrays of a tuple or buffer."""
+        if self.elements:
             return sum(element.element_count for element in self.elements)
         return math.prod(self.dimensions) if self.is_array else 0
 
     @property
     def byte_size(self) -> int:
         """Bytes without padding by tiling; sub-byte elements count one byte each, as on the host."""
-        if self.is_tuple:
+        if self.elements:
             return sum(element.byte_size for element in self.elements)
         return (
             self.element_count * max(1, ELEMENT_BITS.get(self.element_type, 32) // 8) if self.is_array else 0
@@ -113,16 +114,15 @@ class Shape:
         return tuple(reversed(range(self.rank)))
 
     def leaves(self) -> Iterator[Shape]:
-        """Arrays, tokens and opaque values, depth first."""
-        if not self.is_tuple:
-            yield self
-        for element in self.elements:
-            yield from element.leaves()
+        """Arrays, buffers, tokens and opaque values, depth first."""
+        for _, leaf in self.indexed_leaves():
+            yield leaf
 
     def indexed_leaves(self, index: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Shape]]:
         """Each leaf with its place in the tuple, depth first; ``()`` is the place of an array itself."""
         if not self.is_tuple:
             yield index, self
+            return
         for i, element in enumerate(self.elements):
             yield from element.indexed_leaves((*index, i))
 
@@ -154,6 +154,8 @@ class Shape:
                 for i, element in enumerate(self.elements)
             ]
             return f"({', '.join(parts)})"
+        if self.element_type == "buffer":
+            return f"b({self.elements[0]})"
         extents = ",".join(
             ("?" if d < 0 else f"<={d}") if i in self.dynamic else str(d)
             for i, d in enumerate(self.dimensions)

@@ -34,6 +34,11 @@ def _read(text: str, position: int) -> tuple[Shape, int]:
         position += 1
     if text.startswith("(", position):
         return _read_tuple(text, position)
+    if text.startswith("b(", position):
+        held, end = _read_tuple(text, position + 1)
+        if len(held.elements) != 1:
+            raise HloError(f"expected one shape in a buffer b(…), got {len(held.elements)}")
+        return Shape(element_type="buffer", elements=held.elements), end
     match = _ARRAY.match(text, position)
     if match is None:
         got = text[position : position + 40]

@@ -11,6 +11,7 @@ class HloError(KernelcastError):
     Attributes:
         line: 1-based line of the text, or None where there is no text.
         instruction: name of the instruction (without ``%``), or None.
+        message: what is wrong, without the place.
     """
 
     def __init__(self, message: str, *, line: int | None = None, instruction: str | None = None) -> None:
@@ -23,6 +24,7 @@ class HloError(KernelcastError):
             if part
         )
         super().__init__(f"{place}: {message}" if place else message)
+        self.message = message
         self.line = line
         self.instruction = instruction
 
@@ -47,4 +49,6 @@ class MissingExtraError(KernelcastError):
     """A feature whose optional dependency is not installed."""
 
     def __init__(self, feature: str, package: str, extra: str) -> None:
-        super().__init__(f"{feature} needs {package}, which is not installed: pip install 'kernelcast[{extra}]'")
+        super().__init__(
+            f"{feature} needs {package}, which is not installed: pip install 'kernelcast[{extra}]'"
+        )

@@ -125,7 +125,7 @@ class _Body:
             ordered = dependency_order(self.instructions)
         except HloError as error:
             name = error.instruction or self.instructions[0].name
-            message = f"{str(error).split(': ', 1)[-1]} in computation {self.computation}"
+            message = f"{error.message} in computation {self.computation}"
             raise self.cursor.error(message, name, at=self.places[name]) from None
         if self.parts.is_scheduled:
             used = next(new.name for old, new in zip(self.instructions, ordered, strict=True) if old != new)
@@ -164,7 +164,7 @@ class _Body:
         try:
             return parse_shape(text)
         except HloError as error:
-            raise self.cursor.error(str(error), name, at=start) from None
+            raise self.cursor.error(error.message, name, at=start) from None
 
     def implied_shape(
         self,
@@ -183,7 +183,7 @@ class _Body:
         try:
             return implied_shape(opcode, shapes, dict(attributes), self.parts.results)
         except HloError as error:
-            raise self.cursor.error(str(error), name, at=start) from None
+            raise self.cursor.error(error.message, name, at=start) from None
 
     def literal(self, name: str) -> str:
         start = self.cursor.position

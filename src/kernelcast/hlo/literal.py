@@ -83,7 +83,7 @@ def constant_values(instruction: Instruction) -> Values:
     try:
         return _values(instruction.literal, instruction.shape)
     except HloError as error:
-        raise HloError(str(error), instruction=instruction.name) from None
+        raise HloError(error.message, instruction=instruction.name) from None
 
 
 def require_values(program: Program, purpose: str) -> None:

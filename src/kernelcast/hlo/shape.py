@@ -60,8 +60,8 @@ class Shape:
     """The shape of a value: an array, a tuple, a token or an opaque value.
 
     Attributes:
-        element_type: HLO's name (``f32``, ``pred``, ``token``), ``tuple``, or ``buffer`` for the ``b(f32[4])``
-            of a value that is changed in place.
+        element_type: HLO's name (``f32``, ``pred``, ``token``), ``tuple``, or ``buffer`` for the
+            ``b(f32[4])`` of a value that is changed in place.
         dimensions: extents, major first as written; a dynamic or unbounded one holds its bound (−1: none).
         dynamic: dimension numbers printed with ``<=``.
         layout: None where the text gives none.

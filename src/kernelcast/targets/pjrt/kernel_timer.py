@@ -19,8 +19,16 @@ from kernelcast.core.kernel import Kernel
 from kernelcast.core.timing import Clock, Failure, Reason, Sample, Statistic, Timing
 from kernelcast.targets.pjrt.batch import BatchText, batch_text, unsupported
 from kernelcast.targets.pjrt.device import Device
-from kernelcast.targets.pjrt.time_kernels import CompileBatch, Drop, PassResult, PassRule, TimePass
+from kernelcast.targets.pjrt.time_kernels import (
+    CompileBatch,
+    Drop,
+    PassResult,
+    PassRule,
+    TimePass,
+    gated_rounds,
+)
 from kernelcast.targets.protocol import Candidate
+from kernelcast.targets.sentinel import against_own_quiet
 from kernelcast.targets.worker import Worker
 
 _log = logging.getLogger(__name__)
@@ -226,23 +234,23 @@ class KernelTimer:
             one.runs = result.runs[branch]
             one.visits += 1
             rounds += len(result.samples[branch]) // 2
-            quiet += _gated_rounds(result.samples[branch])
+            quiet += gated_rounds(against_own_quiet(result.samples[branch]))
         self._loud = quiet < _LOUD_SHARE * rounds
 
     def _is_final(self, one: _Measured) -> bool:
         rule = self._rule
         if one.visits < rule.passes:
             return False
-        enough = _gated_rounds([s for _, s in one.samples]) >= rule.gated_rounds
+        enough = gated_rounds(self._comparable(one.samples)) >= rule.gated_rounds
         return enough or one.visits >= rule.passes + rule.extra_passes
 
     def _outcome(self, one: _Measured, open_: _Open) -> Timing | Failure:
-        samples = self._against_one_floor(one.samples)
+        samples = self._comparable(one.samples)
         timing = Timing(
             samples=samples,
             clock=Clock.WALL,
             method=METHOD,
-            overhead_s=_seconds_of_empty(self._against_one_floor(open_.empty)),
+            overhead_s=_seconds_of_empty(self._comparable(open_.empty)),
         )
         rounds = timing.slopes_s().size
         if rounds == 0:
@@ -254,9 +262,11 @@ class KernelTimer:
             return Failure(reason=Reason.NO_SLOPE, message=message, samples=samples)
         return timing
 
-    def _against_one_floor(self, samples: Iterable[tuple[float, Sample]]) -> tuple[Sample, ...]:
-        """Samples whose loudness all refers to the lowest floor: an early visit may not have known it."""
-        return tuple(replace(s, loudness=s.loudness * floor_s / self.floor_s) for floor_s, s in samples)
+    def _comparable(self, samples: Iterable[tuple[float, Sample]]) -> tuple[Sample, ...]:
+        """Samples of several visits, loudness against the lowest floor, which an early one did not know."""
+        return against_own_quiet(
+            replace(s, loudness=s.loudness * floor_s / self.floor_s) for floor_s, s in samples
+        )
 
 
 def _groups(candidates: Iterable[Candidate], rule: KernelRule) -> Iterator[list[_Measured]]:
@@ -287,14 +297,6 @@ def _numbered(result: PassResult, branch: int, visit: int) -> list[tuple[float, 
         (result.floor_s, replace(sample, round=sample.round + visit * _ROUNDS_PER_VISIT))
         for sample in result.samples[branch]
     ]
-
-
-def _gated_rounds(samples: Iterable[Sample]) -> int:
-    """Number of rounds all of whose samples are quiet."""
-    quiet: dict[int, bool] = {}
-    for sample in samples:
-        quiet[sample.round] = quiet.get(sample.round, True) and sample.gated
-    return sum(quiet.values())
 
 
 def _seconds_of_empty(samples: tuple[Sample, ...]) -> float:

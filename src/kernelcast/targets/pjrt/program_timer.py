@@ -25,6 +25,7 @@ from kernelcast.targets.pjrt.time_programs import (
     TimeRounds,
 )
 from kernelcast.targets.protocol import DeviceBudget
+from kernelcast.targets.sentinel import against_own_quiet
 from kernelcast.targets.worker import Request, Worker
 
 _log = logging.getLogger(__name__)
@@ -174,7 +175,7 @@ class ProgramTimer:
     def _lacks_quiet_rounds(self, samples: Sequence[Sequence[tuple[float, Sample]]]) -> bool:
         """Whether a form that was not dropped for being slow has too few quiet rounds."""
         most = max(len(taken) for taken in samples)
-        quiet = [sum(s.gated for _, s in taken) for taken in samples if len(taken) == most]
+        quiet = [sum(s.gated for s in _comparable(t)) for t in samples if len(t) == most]
         return min(quiet) < self._rule.gated_rounds
 
     def _default_made(self, budget: DeviceBudget) -> Failure | None:
@@ -225,9 +226,12 @@ def _distinct(forms: Sequence[Form]) -> list[Form]:
 
 
 def _timing(taken: Sequence[tuple[float, Sample]]) -> Timing | Failure:
-    """All samples, their loudness against the lowest floor: an early round may not have known it."""
     if not taken:
         return Failure(reason=Reason.TIMEOUT, message="there was no time for a single round")
-    floor_s = min(floor for floor, _ in taken)
-    samples = tuple(replace(s, loudness=s.loudness * floor / floor_s) for floor, s in taken)
-    return Timing(samples=samples, clock=Clock.WALL, method=METHOD)
+    return Timing(samples=_comparable(taken), clock=Clock.WALL, method=METHOD)
+
+
+def _comparable(taken: Sequence[tuple[float, Sample]]) -> tuple[Sample, ...]:
+    """Samples with their loudness against the lowest floor: an early round may not have known it."""
+    lowest_s = min((floor_s for floor_s, _ in taken), default=0.0)
+    return against_own_quiet(replace(s, loudness=s.loudness * floor_s / lowest_s) for floor_s, s in taken)

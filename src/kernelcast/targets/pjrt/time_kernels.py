@@ -6,7 +6,7 @@ minus the cost of a call would carry the noise of a call, and low percentiles of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import jax
@@ -16,6 +16,7 @@ from kernelcast.targets import client
 from kernelcast.targets.pjrt.batch import BatchText
 from kernelcast.targets.pjrt.device import Device
 from kernelcast.targets.pjrt.imposed import compile_as, reason_of
+from kernelcast.targets.sentinel import against_own_quiet
 from kernelcast.targets.worker import Failed
 
 # A long loop lasts at least this: shorter ones drown in the noise of a call (±1 µs).
@@ -63,9 +64,9 @@ class CompiledBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Batch:
-    """The worker's side of a batch; ``run`` gives the seconds of one call, (branch, runs) given."""
+    """The worker's side of a batch; ``run`` calls it for (branch, runs), as ``Device.timed`` does."""
 
-    run: Callable[[int, int], float]
+    run: Callable[[int, int], tuple[float, float]]
     empty: int
 
 
@@ -152,20 +153,18 @@ class Drop:
 
 def _timed_runs(
     device: Device, executable: client.Executable, batch: BatchText
-) -> Callable[[int, int], float]:
-    """(branch, runs) → seconds of one call."""
+) -> Callable[[int, int], tuple[float, float]]:
+    """(branch, runs) → seconds of one call, and how crowded the core was."""
     arrays = [device.input(flat) for flat in batch.inputs]
 
-    def seconds(branch: int, runs: int) -> float:
+    def run(branch: int, runs: int) -> tuple[float, float]:
         arguments = [device.number(runs), device.number(branch), *arrays]
-        begin = device.clock()
         try:
-            executable.execute(arguments)
+            return device.timed(lambda: executable.execute(arguments))
         except jax.errors.JaxRuntimeError as error:
             raise Failed(reason_of(error, Reason.RUN), str(error)) from error
-        return device.clock() - begin
 
-    return seconds
+    return run
 
 
 def _visit(device: Device, batch: _Batch, branch: int, runs: int, rule: PassRule) -> tuple[Sample, ...]:
@@ -173,27 +172,32 @@ def _visit(device: Device, batch: _Batch, branch: int, runs: int, rule: PassRule
     short = max(1, runs // _RATIO)
     sentinel = device.sentinel
     samples: list[Sample] = []
-    quiet_rounds = 0
     tries = rule.tries
     for number in range(rule.tries):
-        if quiet_rounds == rule.wanted_rounds or number >= tries:
+        if number >= tries or gated_rounds(against_own_quiet(samples)) >= rule.wanted_rounds:
             break
         sentinel.wait(rule.wait_s)
         batch.run(branch, 1)  # brings the kernel's data into the caches
         before = sentinel.loudness()
-        short_s = batch.run(branch, short)
+        short_s, crowding = batch.run(branch, short)
         between = sentinel.loudness()
-        long_s = batch.run(branch, runs)
+        loudness = max(before, between, crowding)
+        samples.append(Sample(runs=short, seconds=short_s, loudness=loudness, round=number))
+        long_s, crowding = batch.run(branch, runs)
         after = sentinel.loudness()
-        round_ = [
-            Sample(runs=short, seconds=short_s, loudness=max(before, between), round=number),
-            Sample(runs=runs, seconds=long_s, loudness=max(between, after), round=number),
-        ]
-        samples.extend(round_)
-        quiet_rounds += all(s.gated for s in round_)
+        loudness = max(between, after, crowding)
+        samples.append(Sample(runs=runs, seconds=long_s, loudness=loudness, round=number))
         if long_s / runs > SLOW_S:
             tries = _SLOW_TRIES
     return tuple(samples)
+
+
+def gated_rounds(samples: Iterable[Sample]) -> int:
+    """Number of rounds all of whose samples are quiet."""
+    quiet: dict[int, bool] = {}
+    for sample in samples:
+        quiet[sample.round] = quiet.get(sample.round, True) and sample.gated
+    return sum(quiet.values())
 
 
 def _runs_of_long_loop(batch: _Batch, branch: int) -> int:
@@ -202,12 +206,16 @@ def _runs_of_long_loop(batch: _Batch, branch: int) -> int:
     The loop is grown until it does: a guess from one run, which a loud moment makes too long, used to leave
     kernels with two runs.
     """
-    call_s = min(batch.run(batch.empty, 1) for _ in range(5))
+
+    def seconds(branch: int, runs: int) -> float:
+        return batch.run(branch, runs)[0]
+
+    call_s = min(seconds(batch.empty, 1) for _ in range(5))
     runs = 2
     while runs < _MOST_RUNS:
-        loop_s = batch.run(branch, runs) - call_s
+        loop_s = seconds(branch, runs) - call_s
         if loop_s < 4 * LOOP_S:  # only then is repeating it cheap
-            loop_s = min(loop_s, *(batch.run(branch, runs) - call_s for _ in range(2)))
+            loop_s = min(loop_s, *(seconds(branch, runs) - call_s for _ in range(2)))
         if loop_s >= 0.7 * LOOP_S:
             break
         wanted = runs * LOOP_S / max(loop_s, 1e-6)

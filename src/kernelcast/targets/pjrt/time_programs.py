@@ -179,24 +179,22 @@ class _Form:
         self._device = device
         self._executable = executable
         self._arrays = list(arrays)
-        self.once_s = min(self._seconds(1), self._seconds(1))
+        self.once_s = min(device.timed(lambda: self._run(1))[0] for _ in range(2))
         self._runs = max(1, math.ceil(_SAMPLE_S / self.once_s))
 
     def sample(self, number: int, wait_s: float) -> Sample:
         """A sample between two readings of the sentinel, after an untimed run that warms the caches."""
         sentinel = self._device.sentinel
         sentinel.wait(wait_s)
-        self._seconds(1)
+        self._run(1)
         before = sentinel.loudness()
-        seconds = self._seconds(self._runs)
-        after = sentinel.loudness()
-        return Sample(runs=self._runs, seconds=seconds, loudness=max(before, after), round=number)
+        seconds, crowding = self._device.timed(lambda: self._run(self._runs))
+        loudness = max(before, sentinel.loudness(), crowding)
+        return Sample(runs=self._runs, seconds=seconds, loudness=loudness, round=number)
 
-    def _seconds(self, runs: int) -> float:
-        begin = self._device.clock()
+    def _run(self, runs: int) -> None:
         for _ in range(runs):
             self._executable.execute(self._arrays)
-        return self._device.clock() - begin
 
 
 def _outputs(executable: client.Executable, arrays: Sequence[jax.Array]) -> list[np.ndarray]:

@@ -9,6 +9,7 @@ import difflib
 
 from kernelcast.errors import KernelcastError
 from kernelcast.zoo.catalogue import PROGRAMS
+from kernelcast.zoo.file import from_hlo_file as from_hlo_file
 from kernelcast.zoo.program import Variant as Variant
 from kernelcast.zoo.program import ZooProgram as ZooProgram
 

@@ -17,6 +17,7 @@ class Values(StrEnum):
     UNIFORM = "uniform"  # [low, high)
     INTEGERS = "integers"  # [low, high)
     SORTED = "sorted"  # integers of [low, high) in rising order
+    PERMUTATION = "permutation"  # different integers of [low, high), as many as there are elements
     CONSTANT = "constant"  # low everywhere
 
 
@@ -52,6 +53,9 @@ class Input:
                 drawn = random.integers(int(self.low), int(self.high), self.shape)
             case Values.SORTED:
                 drawn = np.sort(random.integers(int(self.low), int(self.high), self.shape), axis=-1)
+            case Values.PERMUTATION:
+                pool = random.permutation(np.arange(int(self.low), int(self.high)))
+                drawn = pool[: math.prod(self.shape)].reshape(self.shape)
             case Values.CONSTANT:
                 drawn = np.full(self.shape, self.low)
         return np.asarray(drawn).astype(numpy_dtype(self.dtype))

@@ -6,16 +6,18 @@ import importlib
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any, cast
 
 import numpy as np
 
 from kernelcast.errors import KernelcastError
+from kernelcast.hlo.program import Program
 from kernelcast.zoo.inputs import Input, numpy_dtype
 
-# What a build function returns: a function of arrays, and its arguments as trees with ``Input`` leaves.
-Built = tuple[Callable[..., Any], tuple[Any, ...]]
+# What a build function returns: a function of arrays, and its arguments as trees with ``Input`` leaves; or
+# a ``Program``, and one ``Input`` per parameter.
+Built = tuple[Callable[..., Any] | Program, tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +27,8 @@ class ZooProgram:
     Attributes:
         name: unique in the zoo.
         family: programs of one architecture; splits keep a family in one part, so it never changes.
-        build: ``module.function`` under ``kernelcast.zoo`` that takes a variant's options and returns
-            ``Built``. It is named, not imported, so that the zoo can be listed without JAX.
+        build: takes a variant's options and returns ``Built``. In the catalogue ``module.function`` under
+            ``kernelcast.zoo``, named and not imported, so that the zoo can be listed without JAX.
         options: of each variant, by the variant's name.
         source: where the architecture comes from.
         licence: of the code.
@@ -34,7 +36,7 @@ class ZooProgram:
 
     name: str
     family: str
-    build: str
+    build: str | Callable[..., Built]
     options: Mapping[str, Mapping[str, Any]]
     source: str
     licence: str = "Apache-2.0"
@@ -74,11 +76,16 @@ class Variant:
     def options(self) -> Mapping[str, Any]:
         return self.program.options[self.name]
 
-    def build(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """The function, and its arguments as trees of ``jax.ShapeDtypeStruct``: ready for ``lower``."""
+    def build(self) -> tuple[Callable[..., Any] | Program, tuple[Any, ...]]:
+        """A source that ``hlo.sources`` and the targets take, with its arguments.
+
+        That is a function and trees of ``jax.ShapeDtypeStruct``, or, of a file, a ``Program`` and nothing.
+        """
         import jax
 
         function, arguments = self._built()
+        if isinstance(function, Program):
+            return function, ()
         struct = lambda leaf: jax.ShapeDtypeStruct(leaf.shape, numpy_dtype(leaf.dtype))  # noqa: E731
         return function, jax.tree.map(struct, arguments)
 
@@ -93,6 +100,12 @@ class Variant:
         return [leaf.draw(random) for leaf in cast("list[Input]", jax.tree.leaves(self._built()[1]))]
 
     def _built(self) -> Built:
-        module, function = self.program.build.split(".")
-        build = getattr(importlib.import_module(f"kernelcast.zoo.{module}"), function)
+        build = self.program.build
+        if isinstance(build, str):
+            module, function = build.split(".")
+            build = cast("Callable[..., Built]", getattr(_module(module), function))
         return build(**self.options)
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"kernelcast.zoo.{name}")

@@ -50,14 +50,14 @@ def _scheduled(
     space: FusionSpace, plan: FusionPlan, number: int, *, verbatim: bool
 ) -> tuple[Computation, list[Computation]]:
     """One scheduled computation under a plan, and the new fused computations that it calls."""
-    scope, table, overwrites = space.scopes[number], space.tables[number], space.overwrites[number]
+    scope, overwrites = space.scopes[number], space.overwrites[number]
     units: list[Emitted] = []
     priority: list[tuple[int, int]] = []
     unit_of: dict[int, int] = {}
     members: list[int] = []
     for group in space.scope_groups(plan, number):
         unit_of.update(dict.fromkeys(group.roots, len(units)))
-        units.append(emit(scope, table, group, verbatim=verbatim))
+        units.append(emit(scope, group, verbatim=verbatim))
         priority.append(max(scope.nodes[root].slot for root in group.roots))
         members.append(group.members)
     for constant in sorted({o for unit in units for o in unit.operands if scope.nodes[o].is_constant}):

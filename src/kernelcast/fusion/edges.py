@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelcast.fusion.graph import NO_REGION, FusedPair, Node, Scope
-from kernelcast.fusion.overwrites import Overwrites, forced_pairs, stays_safe
+from kernelcast.fusion.overwrites import Overwrites, forced_pairs, needed_before, stays_safe
 from kernelcast.fusion.rules import Rules, Sharing
 
 
@@ -38,13 +38,16 @@ class ScopeEdges:
         inputs: for each node (bit, producer) of the edges into it.
         outputs: for each node (bit, consumer) of the edges out of it.
         output_mask: for each node the bits of the edges out of it.
+        consumers: for each node a mask of the nodes that they lead to.
         always: bit n is set for each node that every plan writes to memory (libraries as in the default).
-        shared: nodes whose producer edges are SHARE, latest first.
+        producers: nodes with edges out of them, latest first.
+        shared: bit n is set for each node whose edges are SHARE.
         region_edges: (mask of regions, bits of edges) of the edges that mean something only where those
             regions are loops.
         default: what the compiler does, region edges off.
         inside: edges that the library computes inside its regions: what loops start from.
         fixed: edges that are no decision: they keep their default.
+        needed: for each node a mask of those that every plan computes before it; empty where frozen.
         is_frozen: all are fixed, since in-place updates leave no other order.
     """
 
@@ -53,12 +56,15 @@ class ScopeEdges:
     inputs: tuple[tuple[tuple[int, int], ...], ...]
     outputs: tuple[tuple[tuple[int, int], ...], ...]
     output_mask: tuple[int, ...]
+    consumers: tuple[int, ...]
     always: int
-    shared: tuple[int, ...]
+    producers: tuple[int, ...]
+    shared: int
     region_edges: tuple[tuple[int, int], ...]
     default: int
     inside: int
     fixed: int
+    needed: tuple[int, ...]
     is_frozen: bool
 
     @property
@@ -105,21 +111,27 @@ def edges_of(scope: Scope, number: int, first: int, overwrites: Overwrites, rule
             default |= 0 if regions else 1 << bit
             inside |= 1 << bit if regions else 0
     forced = forced_pairs(scope, overwrites)
-    everything = (1 << len(edges)) - 1
-    fixed = everything if forced is None else sum(1 << bit_of[pair] for pair in forced)
+    needed = None if forced is None else needed_before(scope, overwrites, forced)
+    if forced is None or needed is None:
+        fixed = (1 << len(edges)) - 1
+    else:
+        fixed = sum(1 << bit_of[pair] for pair in forced)
     return ScopeEdges(
         first=first,
         edges=edges,
         inputs=tuple(map(tuple, inputs)),
         outputs=tuple(map(tuple, outputs)),
         output_mask=tuple(masks),
+        consumers=tuple(sum(1 << consumer for _, consumer in found) for found in outputs),
         always=_always_written(scope, outputs),
-        shared=tuple(sorted({e.producer for e in edges if e.sharing is Sharing.SHARE}, reverse=True)),
+        producers=tuple(sorted({e.producer for e in edges}, reverse=True)),
+        shared=sum(1 << number for number in {e.producer for e in edges if e.sharing is Sharing.SHARE}),
         region_edges=tuple(sorted(by_regions.items())),
         default=default,
         inside=inside,
         fixed=fixed,
-        is_frozen=forced is None,
+        needed=needed or (),
+        is_frozen=needed is None,
     )
 
 

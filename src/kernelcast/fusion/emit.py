@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from kernelcast.core.kernel import Kernel
-from kernelcast.fusion.edges import ScopeEdges
 from kernelcast.fusion.extract import kernel_of
 from kernelcast.fusion.graph import Node, Scope
 from kernelcast.fusion.grouping import Form, KernelGroup, bits, is_default, operands_of
@@ -29,11 +28,11 @@ class Emitted:
     computation: Computation | None = None
 
 
-def emit(scope: Scope, edges: ScopeEdges, group: KernelGroup, *, verbatim: bool = True) -> Emitted:
+def emit(scope: Scope, group: KernelGroup, *, verbatim: bool = True) -> Emitted:
     """The instructions of one kernel.
 
     Args:
-        scope, edges: that it belongs to.
+        scope: that it belongs to.
         group: what it computes.
         verbatim: emit a kernel that the compiler's module has exactly as it stands there: name, operand
             order, body with its duplicates, attributes. Library calls always are.
@@ -41,12 +40,12 @@ def emit(scope: Scope, edges: ScopeEdges, group: KernelGroup, *, verbatim: bool 
     root = group.roots[0]
     if group.form is Form.WHOLE:
         return _as_it_is(scope, scope.nodes[root].instruction, scope.nodes[root].operands, root)
-    if group.form is Form.LIBRARY or (verbatim and is_default(scope, edges, group)):
+    if group.form is Form.LIBRARY or (verbatim and is_default(scope, group)):
         kernel = scope.kernels[root]
         return _as_it_is(scope, kernel.instruction, kernel.operands, root)
     if group.form is Form.BARE:
         return _as_it_is(scope, scope.nodes[root].instruction, scope.nodes[root].operands, root)
-    return _fusion(scope, edges, group)
+    return _fusion(scope, group)
 
 
 def result_name(scope: Scope, number: int) -> str:
@@ -58,13 +57,13 @@ def result_name(scope: Scope, number: int) -> str:
     return node.instruction.name if is_original else f"{node.instruction.name}.out"
 
 
-def lone_kernel(original: Program, scope: Scope, edges: ScopeEdges, group: KernelGroup) -> Kernel:
+def lone_kernel(original: Program, scope: Scope, group: KernelGroup) -> Kernel:
     """One kernel of a plan as a closed sub-program.
 
     Args:
         original: holds the computations that it may call.
     """
-    emitted = emit(scope, edges, group)
+    emitted = emit(scope, group)
     launched = replace(emitted.instructions[0], attributes=_without_control(emitted.instructions[0]))
     arguments = [
         scope.nodes[number].instruction
@@ -103,10 +102,10 @@ def _as_it_is(scope: Scope, instruction: Instruction, operands: tuple[int, ...],
     return Emitted(instructions=(renamed,), operands=operands)
 
 
-def _fusion(scope: Scope, edges: ScopeEdges, group: KernelGroup) -> Emitted:
+def _fusion(scope: Scope, group: KernelGroup) -> Emitted:
     """A new generated fusion; scalar constants stand inside."""
     name = result_name(scope, group.roots[0])
-    outside = operands_of(scope, edges, group)
+    outside = operands_of(scope, group)
     members = list(bits(group.members))
     constants = dict.fromkeys(
         o for m in members for o in scope.nodes[m].operands if scope.nodes[o].is_constant
@@ -123,12 +122,9 @@ def _fusion(scope: Scope, edges: ScopeEdges, group: KernelGroup) -> Emitted:
     }
     inside = [*(number for number in constants if number not in parameter), *members]
     inner = {number: f"{scope.nodes[number].instruction.name}.in.{name}" for number in inside}
-    cut = {(edges.edges[bit].producer, edges.edges[bit].consumer) for bit in bits(group.cuts)}
-
-    def operand_name(operand: int, member: int) -> str:
-        is_read = operand not in inner or (operand, member) in cut
-        return parameter[operand].name if is_read else inner[operand]
-
+    local = {
+        number: inner[number] if number in inner else parameter[number].name for number in (*outside, *inner)
+    }
     body = [
         *parameter.values(),
         *(
@@ -140,7 +136,7 @@ def _fusion(scope: Scope, edges: ScopeEdges, group: KernelGroup) -> Emitted:
             replace(
                 scope.nodes[member].instruction,
                 name=inner[member],
-                operands=tuple(operand_name(operand, member) for operand in scope.nodes[member].operands),
+                operands=tuple(local[operand] for operand in scope.nodes[member].operands),
             )
             for member in members
         ),

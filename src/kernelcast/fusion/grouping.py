@@ -2,7 +2,7 @@
 
 A node is written to memory where it is a result, no legal producer, has a use that is not fused, or is SHARE
 and used outside its kernel. The kernel of such a node is the node with everything that is reached backwards
-over fused edges.
+over fused edges; inside it, whoever reads a member takes the value that is computed there.
 """
 
 from __future__ import annotations
@@ -36,14 +36,12 @@ class KernelGroup:
         scope: number of the computation.
         roots: node numbers of its results, ascending.
         members: bit n is set for each node that it computes, constants not counted.
-        cuts: bits of edges between members whose consumer reads the producer from memory all the same.
         form: how it is emitted.
     """
 
     scope: int
     roots: tuple[int, ...]
     members: int
-    cuts: int = 0
     form: Form
 
 
@@ -65,22 +63,6 @@ def is_written(edges: ScopeEdges, fused: int, node: int) -> bool:
     return bool(edges.always >> node & 1) or fused & mask != mask
 
 
-def holders(edges: ScopeEdges, fused: int, node: int) -> set[int]:
-    """The results whose kernels compute a node, itself included where it is one."""
-    found: set[int] = set()
-    seen = {node}
-    pending = [node]
-    while pending:
-        number = pending.pop()
-        if is_written(edges, fused, number):
-            found.add(number)
-        for bit, consumer in edges.outputs[number]:
-            if fused >> bit & 1 and consumer not in seen:
-                seen.add(consumer)
-                pending.append(consumer)
-    return found
-
-
 def active(edges: ScopeEdges, loops: int) -> int:
     """The edges that mean something while the given regions are loops."""
     inactive = 0
@@ -90,24 +72,62 @@ def active(edges: ScopeEdges, loops: int) -> int:
     return ((1 << edges.count) - 1) & ~inactive
 
 
-def normal_form(edges: ScopeEdges, fused: int, loops: int) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """Decisions about one scope in normal form, and what they mean.
+
+    Attributes:
+        fused: the edges that fuse, every bit set to what it means.
+        meaning: the edges that mean something, i.e. that lie in no library call.
+        holders: for each node a mask of the results whose kernels compute it.
+    """
+
+    fused: int
+    meaning: int
+    holders: tuple[int, ...]
+
+
+def settle(edges: ScopeEdges, fused: int, loops: int, near: Settled | None = None) -> Settled:
     """The same decisions with every bit set to what it means.
 
-    Edges of library calls are off, fixed edges are as in the default, and a SHARE producer that more than one
-    kernel would hold is fused nowhere.
+    Edges of library calls are off, and fixed edges as in the default. A SHARE producer that more than one
+    kernel would hold is fused nowhere. A cut edge whose consumer is computed only where the producer is too
+    says nothing, and is fused.
+
+    Args:
+        near: a settled neighbour; only what differs from it is looked at.
     """
     meaning = active(edges, loops)
     fused = (fused & ~edges.fixed | edges.default & edges.fixed) & meaning
-    for producer in edges.shared:  # consumers first: who holds them is settled
+    if near is None:
+        changed, holders = -1, [1 << number for number in range(len(edges.inputs))]
+    else:
+        changed, holders = fused ^ near.fused | meaning ^ near.meaning, list(near.holders)
+    moved = 0  # nodes whose holders are no longer those of the neighbour
+    for producer in edges.producers:  # consumers first: who holds them is settled
         mask = edges.output_mask[producer]
-        held = fused & mask
-        if (
-            held
-            and not held & edges.fixed
-            and (is_written(edges, fused, producer) or len(holders(edges, fused, producer)) > 1)
-        ):
-            fused &= ~mask
-    return fused
+        if not (changed & mask or moved & edges.consumers[producer]):
+            continue
+        inside = 0
+        outputs = edges.outputs[producer]
+        for bit, consumer in outputs:
+            if fused >> bit & 1:
+                inside |= holders[consumer]
+        own = 1 << producer
+        if inside:
+            cut = mask & meaning & ~fused & ~edges.fixed
+            for bit, consumer in outputs if cut else ():
+                if cut >> bit & 1 and not holders[consumer] & ~inside:
+                    fused |= 1 << bit
+            is_own = edges.always & own or fused & mask != mask
+            if edges.shared & own and (is_own or inside & inside - 1) and not fused & mask & edges.fixed:
+                fused &= ~mask
+            else:
+                own = inside | own if is_own else inside
+        if own != holders[producer]:
+            holders[producer] = own
+            moved |= 1 << producer
+    return Settled(fused=fused, meaning=meaning, holders=tuple(holders))
 
 
 def group_of(
@@ -134,27 +154,25 @@ def group_of(
     if node.region != NO_REGION and not loops >> node.region & 1:
         members = scope.kernels[root].members
         return KernelGroup(scope=number, roots=(root,), members=members, form=Form.LIBRARY)
-    members, cuts = closure(edges, fused, (root,))
+    members = closure(edges, fused, (root,))
     form = Form.FUSED
     if members == 1 << root:
         if bare is None:
             bare = is_bare_by_habit(scope, root)
         form = Form.BARE if bare else Form.FUSED
-    return KernelGroup(scope=number, roots=(root,), members=members, cuts=cuts, form=form)
+    return KernelGroup(scope=number, roots=(root,), members=members, form=form)
 
 
-def is_default(scope: Scope, edges: ScopeEdges, group: KernelGroup) -> bool:
+def is_default(scope: Scope, group: KernelGroup) -> bool:
     """Whether the compiler's own module has this very kernel."""
     kernel = scope.kernels.get(group.roots[0])
     if kernel is None or len(group.roots) > 1 or kernel.members != group.members:
         return False
     if kernel.region != NO_REGION:
         return group.form is Form.LIBRARY
+    read = {operand for operand in kernel.operands if not scope.nodes[operand].is_constant}
     is_fusion = kernel.instruction.opcode == "fusion"
-    return (
-        is_fusion == (group.form is Form.FUSED)
-        and group.cuts == closure(edges, edges.default, group.roots)[1]
-    )
+    return is_fusion == (group.form is Form.FUSED) and read == set(operands_of(scope, group))
 
 
 def is_bare_by_habit(scope: Scope, root: int) -> bool:
@@ -166,43 +184,36 @@ def is_bare_by_habit(scope: Scope, root: int) -> bool:
     return node.rule is None or node.rule.alone is Emission.BARE or not node.instruction.shape.is_array
 
 
-def closure(edges: ScopeEdges, fused: int, roots: tuple[int, ...]) -> tuple[int, int]:
-    """The members of the kernel with the given results, and the edges between members that are cut."""
+def closure(edges: ScopeEdges, fused: int, roots: tuple[int, ...]) -> int:
+    """A mask of the members of the kernel with the given results."""
     members = 0
     for root in roots:
         members |= 1 << root
     pending = list(roots)
-    unfused: list[tuple[int, int]] = []
     while pending:
         for bit, producer in edges.inputs[pending.pop()]:
-            if not fused >> bit & 1:
-                unfused.append((bit, producer))
-            elif not members >> producer & 1:
+            if fused >> bit & 1 and not members >> producer & 1:
                 members |= 1 << producer
                 pending.append(producer)
-    cuts = 0
-    for bit, producer in unfused:
-        if members >> producer & 1:
-            cuts |= 1 << bit
-    return members, cuts
+    return members
 
 
-def too_large(scope: Scope, edges: ScopeEdges, group: KernelGroup, rules: Rules) -> str:
+def too_large(scope: Scope, group: KernelGroup, rules: Rules) -> str:
     """Why a kernel exceeds the bounds of the target; empty where it does not.
 
     The generated code evaluates a producer once for each distinct index that its users ask for: users that
     keep the index share one evaluation, each other user adds its own. This follows the counting of XLA's
     FusionNodeIndexingEvaluation, for code (copies) and for run time (elements).
     """
-    if group.form is not Form.FUSED or is_default(scope, edges, group):
+    if group.form is not Form.FUSED or is_default(scope, group):
         return ""
     count = group.members.bit_count()
     if count > rules.max_members:
         return f"{count} operations; at most {rules.max_members}"
-    reads = operands_of(scope, edges, group)
+    reads = operands_of(scope, group)
     if len(reads) > rules.max_operands:
         return f"{len(reads)} operands; at most {rules.max_operands}"
-    copies, elements = _evaluations(scope, edges, group)
+    copies, elements = _evaluations(scope, group)
     worst = max(copies.values())
     if worst > rules.max_copies:
         return f"the code of one operation {worst} times; at most {rules.max_copies}"
@@ -213,25 +224,17 @@ def too_large(scope: Scope, edges: ScopeEdges, group: KernelGroup, rules: Rules)
     return ""
 
 
-def operands_of(scope: Scope, edges: ScopeEdges, group: KernelGroup) -> list[int]:
+def operands_of(scope: Scope, group: KernelGroup) -> list[int]:
     """The nodes that a kernel reads from memory, constants aside, in the order of first use."""
     found: dict[int, None] = {}
     for number in bits(group.members):
         for operand in scope.nodes[number].operands:
-            if scope.nodes[operand].is_constant:
-                continue
-            if not group.members >> operand & 1 or _is_cut(edges, group.cuts, operand, number):
+            if not group.members >> operand & 1 and not scope.nodes[operand].is_constant:
                 found[operand] = None
     return list(found)
 
 
-def _is_cut(edges: ScopeEdges, cuts: int, producer: int, consumer: int) -> bool:
-    return bool(cuts) and any(p == producer and cuts >> bit & 1 for bit, p in edges.inputs[consumer])
-
-
-def _evaluations(
-    scope: Scope, edges: ScopeEdges, group: KernelGroup
-) -> tuple[dict[int, int], dict[int, int]]:
+def _evaluations(scope: Scope, group: KernelGroup) -> tuple[dict[int, int], dict[int, int]]:
     """For each member how often its code is emitted, and how many elements of it are computed."""
     index_users: dict[int, set[tuple[int, int]]] = {root: {(root, -1)} for root in group.roots}
     copies: dict[int, int] = {}
@@ -250,8 +253,7 @@ def _evaluations(
         copies[number], elements[number] = max(1, own_copies), max(1, own_elements)
         keeps_index = node.instruction.opcode in _ELEMENTWISE
         for slot, operand in enumerate(node.operands):
-            inside = group.members >> operand & 1 and not _is_cut(edges, group.cuts, operand, number)
-            if inside:
+            if group.members >> operand & 1:
                 users = index_users.setdefault(operand, set())
                 users.update(index_users[number] if keeps_index else {(number, slot)})
     return copies, elements

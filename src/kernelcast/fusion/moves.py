@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kernelcast.errors import PlanError
 from kernelcast.fusion.graph import NO_REGION
-from kernelcast.fusion.grouping import KernelGroup, bits, holders, normal_form
+from kernelcast.fusion.grouping import KernelGroup, bits
 from kernelcast.fusion.plan import FusionPlan, Group
 from kernelcast.fusion.space import FusionSpace, default
 
@@ -84,8 +84,8 @@ def apply_move(space: FusionSpace, plan: FusionPlan, move: Move) -> MoveResult:
     for number in touched:
         table = space.tables[number]
         mask = (1 << table.count) - 1
-        new = normal_form(table, fused >> table.first & mask, loops)
-        normal = normal & ~(mask << table.first) | new << table.first
+        settled = space.settle(number, fused >> table.first & mask, loops, space.settled(plan, number))
+        normal = normal & ~(mask << table.first) | settled.fused << table.first
     groups = (*(group for group in plan.groups if group not in move.drop), *move.add)
     if groups or plan.settings:
         try:
@@ -152,12 +152,12 @@ def _nodes_to_look_at(space: FusionSpace, old: FusionPlan, new: FusionPlan, numb
     """Every node that may be a result with another kernel in the two plans."""
     table = space.tables[number]
     was, now = space.local(old, number), space.local(new, number)
+    before, after = space.settled(old, number).holders, space.settled(new, number).holders
     nodes: set[int] = set()
     for bit in bits(was ^ now):
         edge = table.edges[bit]
         nodes.add(edge.producer)
-        nodes |= holders(table, was, edge.consumer)
-        nodes |= holders(table, now, edge.consumer)
+        nodes.update(bits(before[edge.consumer] | after[edge.consumer]))
     for region in bits(old.loops ^ new.loops):
         if space.regions[region].scope == number:
             for member in bits(space.regions[region].members):

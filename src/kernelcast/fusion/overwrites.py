@@ -39,9 +39,9 @@ class Overwrites:
     tainted: tuple[frozenset[Value], ...]
     writers: Mapping[Value, tuple[int, ...]]
 
-    def pairs(self, readers: Sequence[frozenset[Value]]) -> Iterable[tuple[int, int]]:
-        """(reader, writer) for every reader of a value and every other node that overwrites it."""
-        for reader, values in enumerate(readers):
+    def pairs(self) -> Iterable[tuple[int, int]]:
+        """(reader, writer): nodes whose kernels may read a value, and others that overwrite it."""
+        for reader, values in enumerate(self.tainted):
             for value in values:
                 for writer in self.writers[value]:
                     if writer != reader:
@@ -107,12 +107,12 @@ def forced_pairs(scope: Scope, overwrites: Overwrites) -> frozenset[FusedPair] |
     """Pairs that have to stay fused so that every reader can run before what overwrites its value.
 
     Returns:
-        The pairs; None where the computation has to keep the compiler's own fusions.
+        The pairs; None where the default does not fuse them, so that the computation has to stay as it is.
     """
     forced: set[FusedPair] = set()
     below: dict[int, frozenset[int]] = {}
     late: dict[int, set[int]] = {}
-    for reader, writer in overwrites.pairs(overwrites.tainted):
+    for reader, writer in overwrites.pairs():
         if writer not in below:
             below[writer] = _reached(writer, scope.users)
         if reader in below[writer]:
@@ -126,42 +126,41 @@ def forced_pairs(scope: Scope, overwrites: Overwrites) -> frozenset[FusedPair] |
                 if pair not in scope.fused or _in_library(scope, pair):
                     return None
                 forced.add(pair)
-    return frozenset(forced) if has_order(scope, overwrites, forced, ()) else None
+    return frozenset(forced)
 
 
-def has_order(
-    scope: Scope,
-    overwrites: Overwrites,
-    forced: Iterable[FusedPair],
-    groups: Iterable[tuple[int, ...]],
-) -> bool:
-    """Whether all values can be computed in some order that respects every read of a clobbered value.
+def needed_before(
+    scope: Scope, overwrites: Overwrites, forced: frozenset[FusedPair]
+) -> tuple[int, ...] | None:
+    """For each node a mask of those that have to be computed before it, in every plan.
 
-    If they can, so can the kernels of every plan that fuses only safe pairs: they run in the order of their
-    results.
+    Where all values can be computed in some such order, so can the kernels of every plan that fuses only
+    safe pairs: they run in the order of their results.
 
     Args:
         forced: pairs whose producer the consumer computes itself.
-        groups: results that one kernel computes; none may need another of them.
+
+    Returns:
+        The masks; None where no order exists.
     """
-    unit = list(range(len(scope.nodes)))
-    for roots in groups:
-        for root in roots:
-            unit[root] = roots[0]
     inside = {(pair.producer, pair.consumer) for pair in forced}
-    needed: list[tuple[int, ...]] = []
+    reads: list[frozenset[int]] = []
     for number, node in enumerate(scope.nodes):
         own: set[int] = set(node.after)
         for operand in node.operands:
-            own.update(needed[operand] if (operand, number) in inside else (operand,))
-        needed.append(tuple(sorted(own)))
-    before: list[set[int]] = [set() for _ in scope.nodes]
-    for number, operands in enumerate(needed):
-        before[unit[number]].update(unit[operand] for operand in operands)
-    for reader, writer in overwrites.pairs(overwrites.tainted):
-        if unit[reader] != unit[writer]:
-            before[unit[writer]].add(unit[reader])
-    return sorted_by_priority(before, [(number, 0) for number in range(len(before))]) is not None
+            own.update(reads[operand] if (operand, number) in inside else (operand,))
+        reads.append(frozenset(own))
+    before = [set(own) for own in reads]
+    for reader, writer in overwrites.pairs():
+        before[writer].add(reader)
+    order = sorted_by_priority(before, [(number, 0) for number in range(len(before))])
+    if order is None:
+        return None
+    needed = [0] * len(before)
+    for number in order:
+        for other in before[number]:
+            needed[number] |= needed[other] | 1 << other
+    return tuple(needed)
 
 
 def sorted_by_priority(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kernelcast.fusion.graph import Scope
-from kernelcast.fusion.overwrites import Overwrites
+from kernelcast.fusion.overwrites import Overwrites, sorted_by_priority
 
 
-def siblings_of(scope: Scope, overwrites: Overwrites) -> Iterator[tuple[int, int]]:
-    """Pairs of nodes that read one value, have equal dimensions, and of which none needs the other."""
-    needed = ancestors(scope)
+def siblings_of(scope: Scope, needed: Sequence[int], overwrites: Overwrites) -> Iterator[tuple[int, int]]:
+    """Pairs of nodes that read one value, have equal dimensions, and of which none needs the other.
+
+    Args:
+        needed: for each node a mask of those computed before it.
+    """
     may = [may_be_grouped(scope, overwrites, number) for number in range(len(scope.nodes))]
     found: set[tuple[int, int]] = set()
     for number, node in enumerate(scope.nodes):
@@ -44,12 +47,16 @@ def dimensions_of(scope: Scope, number: int) -> tuple[tuple[int, ...], str]:
     return shape.dimensions, str(shape.layout)
 
 
-def ancestors(scope: Scope) -> list[int]:
-    """For each node a mask of those that its value depends on."""
-    needed: list[int] = []
-    for node in scope.nodes:
-        mask = 0
-        for operand in (*node.operands, *node.after):
-            mask |= needed[operand] | 1 << operand
-        needed.append(mask)
-    return needed
+def have_order(needed: Sequence[int], groups: Sequence[tuple[int, ...]]) -> bool:
+    """Whether one kernel for each group leaves an order of kernels.
+
+    Args:
+        needed: for each node a mask of those computed before it.
+        groups: node numbers of the results of each.
+    """
+    masks = [sum(1 << root for root in roots) for roots in groups]
+    before = [
+        {other for other, mask in enumerate(masks) if any(needed[root] & mask for root in roots)}
+        for roots in groups
+    ]
+    return sorted_by_priority(before, [(number, 0) for number in range(len(groups))]) is not None

@@ -11,25 +11,28 @@ from kernelcast.errors import PlanError
 from kernelcast.fusion.edges import Edge, ScopeEdges, edges_of
 from kernelcast.fusion.emit import lone_kernel
 from kernelcast.fusion.extract import NOT_LAUNCHED
-from kernelcast.fusion.graph import NO_REGION, FusedPair, Scope
+from kernelcast.fusion.graph import NO_REGION, Scope
 from kernelcast.fusion.grouping import (
     Form,
     KernelGroup,
-    bits,
+    Settled,
     closure,
     group_of,
     is_written,
-    normal_form,
+    settle,
     too_large,
 )
-from kernelcast.fusion.overwrites import Overwrites, has_order, overwrites_of
+from kernelcast.fusion.overwrites import Overwrites, overwrites_of
 from kernelcast.fusion.plan import FusionPlan, Group, Setting
 from kernelcast.fusion.rules import XLA_CPU, Rules
-from kernelcast.fusion.siblings import dimensions_of, may_be_grouped, siblings_of
+from kernelcast.fusion.siblings import dimensions_of, have_order, may_be_grouped, siblings_of
 from kernelcast.fusion.unfuse import Region, content_digest, unfuse
 from kernelcast.hlo.alias import clobbered
 from kernelcast.hlo.program import Program
 from kernelcast.hlo.trips import ONCE, TripCount, execution_counts
+
+# Of so many plans it is remembered what they mean; a search comes back to few.
+_SETTLED_KEPT = 4096
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,6 +60,7 @@ class FusionSpace:
     unexpressed: tuple[str, ...]
     _kernels: dict[KernelGroup, Kernel] = field(default_factory=dict, repr=False)
     _too_large: dict[KernelGroup, str] = field(default_factory=dict, repr=False)
+    _settled: dict[tuple[int, int, int], Settled] = field(default_factory=dict, repr=False)
 
     @cached_property
     def edges(self) -> tuple[Edge, ...]:
@@ -75,7 +79,9 @@ class FusionSpace:
         return tuple(
             (number, first, second)
             for number in range(len(self.scopes))
-            for first, second in siblings_of(self.scopes[number], self.overwrites[number])
+            for first, second in siblings_of(
+                self.scopes[number], self.tables[number].needed, self.overwrites[number]
+            )
             if not self.tables[number].is_frozen
         )
 
@@ -111,7 +117,7 @@ class FusionSpace:
         loops &= (1 << len(self.regions)) - 1
         normal = 0
         for table in self.tables:
-            normal |= normal_form(table, self._of_scope(fused, table), loops) << table.first
+            normal |= settle(table, _of_scope(fused, table), loops).fused << table.first
         plan = FusionPlan(space=self.digest, rules=self.rules.identity, fused=normal, loops=loops)
         kept = tuple(sorted(self._normal_groups(plan, groups)))
         return FusionPlan(
@@ -186,10 +192,8 @@ class FusionSpace:
         scope, table, fused = self.scopes[number], self.tables[number], self.local(plan, number)
         for group in plan.groups:
             if group.scope == number and root in group.roots:
-                members, cuts = closure(table, fused, group.roots)
-                return KernelGroup(
-                    scope=number, roots=group.roots, members=members, cuts=cuts, form=Form.FUSED
-                )
+                members = closure(table, fused, group.roots)
+                return KernelGroup(scope=number, roots=group.roots, members=members, form=Form.FUSED)
         bare = None
         for setting in plan.settings:
             if setting.scope == number and setting.root == root:
@@ -212,7 +216,7 @@ class FusionSpace:
         """Why a kernel exceeds the bounds of the target; empty where it does not."""
         reason = self._too_large.get(group)
         if reason is None:
-            reason = too_large(self.scopes[group.scope], self.tables[group.scope], group, self.rules)
+            reason = too_large(self.scopes[group.scope], group, self.rules)
             self._too_large[group] = reason
         return reason
 
@@ -220,7 +224,7 @@ class FusionSpace:
         """The kernel as a closed sub-program; kept, since a search asks for the same ones again."""
         kernel = self._kernels.get(group)
         if kernel is None:
-            kernel = lone_kernel(self.original, self.scopes[group.scope], self.tables[group.scope], group)
+            kernel = lone_kernel(self.original, self.scopes[group.scope], group)
             self._kernels[group] = kernel
         return kernel
 
@@ -235,11 +239,25 @@ class FusionSpace:
 
     def local(self, plan: FusionPlan, number: int) -> int:
         """The bits of a plan for the edges of one scope."""
-        return self._of_scope(plan.fused, self.tables[number])
+        return _of_scope(plan.fused, self.tables[number])
 
-    @staticmethod
-    def _of_scope(fused: int, table: ScopeEdges) -> int:
-        return fused >> table.first & (1 << table.count) - 1
+    def settled(self, plan: FusionPlan, number: int) -> Settled:
+        """What a plan means in one scope."""
+        local = self.local(plan, number)
+        found = self._settled.get((number, local, plan.loops))
+        return found or self.settle(number, local, plan.loops)
+
+    def settle(self, number: int, fused: int, loops: int, near: Settled | None = None) -> Settled:
+        """What decisions mean in one scope; kept for the moves that start there.
+
+        Args:
+            near: what the decisions of a neighbour mean.
+        """
+        settled = settle(self.tables[number], fused, loops, near)
+        if len(self._settled) >= _SETTLED_KEPT:
+            self._settled.clear()
+        self._settled[number, settled.fused, loops] = settled
+        return settled
 
     def _normal_groups(self, plan: FusionPlan, groups: Iterable[Group]) -> Iterator[Group]:
         taken: set[tuple[int, int]] = set()
@@ -255,12 +273,7 @@ class FusionSpace:
             taken |= places
             by_scope.setdefault(group.scope, []).append(roots)
         for number, all_roots in by_scope.items():
-            forced = [
-                FusedPair(producer=table.edges[bit].producer, consumer=table.edges[bit].consumer)
-                for table in (self.tables[number],)
-                for bit in bits(table.fixed)
-            ]
-            if not has_order(self.scopes[number], self.overwrites[number], forced, all_roots):
+            if not have_order(self.tables[number].needed, all_roots):
                 name = self.scopes[number].computation.name
                 raise PlanError(
                     f"groups in computation {name} need each other's results: no order of kernels exists"
@@ -302,6 +315,10 @@ class FusionSpace:
             if group.members != 1 << root or group.form in (Form.WHOLE, Form.LIBRARY, wanted) or is_view:
                 continue
             yield setting
+
+
+def _of_scope(fused: int, table: ScopeEdges) -> int:
+    return fused >> table.first & (1 << table.count) - 1
 
 
 def space_of(program: Program, rules: Rules = XLA_CPU) -> FusionSpace:

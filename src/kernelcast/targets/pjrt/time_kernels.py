@@ -203,8 +203,8 @@ def gated_rounds(samples: Iterable[Sample]) -> int:
 def _runs_of_long_loop(batch: _Batch, branch: int) -> int:
     """How many runs make a loop that lasts ``LOOP_S``.
 
-    The loop is grown until it does: a guess from one run, which a loud moment makes too long, used to leave
-    kernels with two runs.
+    The loop is grown until it does: a guess from one call, which a loud moment or the first touch of memory
+    makes too long, used to leave kernels with two runs.
     """
 
     def seconds(branch: int, runs: int) -> float:
@@ -213,9 +213,9 @@ def _runs_of_long_loop(batch: _Batch, branch: int) -> int:
     call_s = min(seconds(batch.empty, 1) for _ in range(5))
     runs = 2
     while runs < _MOST_RUNS:
-        loop_s = seconds(branch, runs) - call_s
-        if loop_s < 4 * LOOP_S:  # only then is repeating it cheap
-            loop_s = min(loop_s, *(seconds(branch, runs) - call_s for _ in range(2)))
+        loop_s = min(seconds(branch, runs) for _ in range(2)) - call_s
+        if loop_s < 4 * LOOP_S:  # only then is one more cheap
+            loop_s = min(loop_s, seconds(branch, runs) - call_s)
         if loop_s >= 0.7 * LOOP_S:
             break
         wanted = runs * LOOP_S / max(loop_s, 1e-6)

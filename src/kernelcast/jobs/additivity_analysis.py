@@ -43,7 +43,7 @@ class ProgramAdditivity:
 
     Attributes:
         plans: how many distinct plans counted.
-        dropped_slow, dropped_uncovered: how many did not, and why.
+        dropped_slow, dropped_uncovered, dropped_failed: how many did not, and why.
         tau: Kendall's τ-b of the predicted against the whole times.
         repeat_tau: the same between the whole times of even and odd rounds: what can be reached.
         regret: time of the plan that the prediction picks over time of the best, the best chosen on even
@@ -58,6 +58,7 @@ class ProgramAdditivity:
     plans: int
     dropped_slow: int
     dropped_uncovered: int
+    dropped_failed: int
     tau: float
     repeat_tau: float
     regret: float
@@ -68,7 +69,7 @@ class ProgramAdditivity:
 
 
 def analyse(
-    program: str, default: Timing, plans: Sequence[TimedPlan], factor: MemoryFactor
+    program: str, default: Timing, plans: Sequence[TimedPlan], factor: MemoryFactor, *, failed: int = 0
 ) -> ProgramAdditivity:
     """The figures of one program.
 
@@ -76,6 +77,7 @@ def analyse(
         default: the untouched program, timed in the same rounds.
         plans: distinct plans, the recovered default among them.
         factor: applied to each sum before anything is compared.
+        failed: how many more plans have no whole time.
     """
     covered = [p for p in plans if math.isfinite(p.sum_s)]
     kept = [p for p in covered if not is_slow(p.whole, default)]
@@ -87,6 +89,7 @@ def analyse(
         plans=len(kept),
         dropped_slow=len(covered) - len(kept),
         dropped_uncovered=len(plans) - len(covered),
+        dropped_failed=failed,
         tau=kendall_tau(predicted, whole),
         repeat_tau=kendall_tau(even, odd),
         regret=float(odd[predicted.argmin()] / odd[even.argmin()]) if kept else math.nan,

@@ -24,27 +24,16 @@ from kernelcast.fusion.sample import random_plan
 from kernelcast.fusion.space import FusionSpace, default
 from kernelcast.jobs.as_json import null_or
 from kernelcast.jobs.journal import Journal
+from kernelcast.jobs.studied_program import StudiedProgram, captured
 from kernelcast.targets.pjrt.imposed import first_difference
 from kernelcast.targets.pjrt.xla_cpu import PlanCheck
+from kernelcast.targets.protocol import Fuses
 
 DEFAULT, REBUILT = "default", "default-rebuilt"
 
 
-class Program(Protocol):
-    """A program with typical inputs, e.g. a zoo variant."""
-
-    @property
-    def id(self) -> str: ...
-
-    def build(self) -> tuple[Callable[..., Any], tuple[Any, ...]]: ...
-
-    def example_inputs(self, seed: int) -> list[np.ndarray]: ...
-
-
-class ChecksPlans(Protocol):
+class ChecksPlans(Fuses, Protocol):
     """A target that compiles plans and compares their outputs with the default's."""
-
-    def space(self, source: object, *arguments: object) -> FusionSpace: ...
 
     def check_programs(
         self,
@@ -113,7 +102,7 @@ class PlansReport:
 
 
 def try_plans(
-    programs: Sequence[Program],
+    programs: Sequence[StudiedProgram],
     target: ChecksPlans,
     *,
     journal: Path,
@@ -182,10 +171,9 @@ def report(entries: Sequence[Mapping[str, Any]]) -> PlansReport:
 
 
 def _rows(
-    program: Program, target: ChecksPlans, plans_each: int, seed: int, input_seeds: Sequence[int]
+    program: StudiedProgram, target: ChecksPlans, plans_each: int, seed: int, input_seeds: Sequence[int]
 ) -> Iterator[TriedRow]:
-    function, arguments = program.build()
-    space = target.space(function, *arguments)
+    space = captured(program, target)
     own = default(space)
     plans = {f"random {n}": plan for n, plan in enumerate(distinct_plans(space, plans_each, seed))}
     verbatim = _checked(program, target, space, [Untouched(), own, *plans.values()], input_seeds)
@@ -213,7 +201,7 @@ def distinct_plans(space: FusionSpace, count: int, seed: int) -> list[FusionPlan
 
 
 def _checked(
-    program: Program,
+    program: StudiedProgram,
     target: ChecksPlans,
     space: FusionSpace,
     plans: Sequence[FusionPlan | Untouched],
@@ -232,7 +220,12 @@ def _checked(
 
 
 def _row(
-    program: Program, case: str, plan: FusionPlan, checks: Sequence[PlanCheck], *, own_text: str | None = None
+    program: StudiedProgram,
+    case: str,
+    plan: FusionPlan,
+    checks: Sequence[PlanCheck],
+    *,
+    own_text: str | None = None,
 ) -> TriedRow:
     failure: Failure | None = next((c.failure for c in checks if c.failure is not None), None)
     difference = None if own_text is None else first_difference(own_text, checks[0].final_text)

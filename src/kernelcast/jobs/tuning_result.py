@@ -43,7 +43,7 @@ class TuningResult:
         space: digest of the fusion space that the plans belong to.
         rules: name and version of the legality rules.
         answer: what to run; ``Untouched`` where nothing passed the guard.
-        judgement: how the answer was chosen and what it gains; its candidates are ``tried`` from the third on.
+        judgement: how the answer was chosen and what it gains; its candidates are ``tried`` from the third.
         tried: everything timed: the untouched default, its A/A control, the library-off default, plans.
         trace: the proposals that lowered the best predicted cost.
         estimator: what stood in for the hardware.

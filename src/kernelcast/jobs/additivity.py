@@ -1,0 +1,200 @@
+"""Does the sum of a plan's kernels rank plans as whole programs do? Times a design and sums up.
+
+The memory factor is fitted on the programs on which its form was found, and on no other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from kernelcast.core.identity import TargetIdentity
+from kernelcast.core.kernel import Kernel
+from kernelcast.core.timing import Failure, Timing
+from kernelcast.errors import SchemaError
+from kernelcast.fusion.plan import FusionPlan, Untouched
+from kernelcast.fusion.space import FusionSpace
+from kernelcast.hlo.shape import Shape
+from kernelcast.jobs.additivity_analysis import ProgramAdditivity, TimedPlan, analyse, is_slow
+from kernelcast.jobs.additivity_design import AdditivityDesign
+from kernelcast.jobs.as_json import Choice, outcome_from_json, outcome_to_json
+from kernelcast.jobs.comparison import whole_seconds
+from kernelcast.jobs.journal import Journal
+from kernelcast.jobs.memory_factor import NO_FACTOR, MemoryFactor, fit_memory_factor
+from kernelcast.jobs.studied_program import StudiedProgram, captured
+from kernelcast.jobs.tuning_target import TuningTarget
+from kernelcast.targets.protocol import Candidate, TimesKernels
+
+# A sum is given only where the timed kernels touch at least this share of the bytes that all kernels touch.
+COVERED = 0.99
+
+
+class AdditivityTarget(TuningTarget, TimesKernels, Protocol):
+    """A target that times both kernels and programs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdditivityReport:
+    """The figures of all programs.
+
+    Attributes:
+        note, new: per program, as in the design; programs that are not timed yet are left out.
+        factor: fitted on ``note``; applied to all.
+        plain: the same figures without the factor.
+    """
+
+    note: tuple[ProgramAdditivity, ...]
+    new: tuple[ProgramAdditivity, ...]
+    factor: MemoryFactor
+    plain: tuple[ProgramAdditivity, ...]
+
+    def median(self, figure: str, programs: Sequence[ProgramAdditivity] | None = None) -> float:
+        """The median over programs (all unless given) of one of their figures; NaN where there is none."""
+        rows = [*self.note, *self.new] if programs is None else programs
+        values = [v for v in (float(getattr(row, figure)) for row in rows) if math.isfinite(v)]
+        return float(np.median(values)) if values else math.nan
+
+
+def measure_additivity(
+    design: AdditivityDesign,
+    programs: Sequence[StudiedProgram],
+    target: AdditivityTarget,
+    *,
+    journal: Path,
+    seed: int,
+    progress: Callable[[str, int, int], None] = lambda program, done, total: None,
+) -> AdditivityReport:
+    """The report; programs that the journal holds already are not timed again.
+
+    Args:
+        programs: those of the design to time now, all or some.
+        seed: of the inputs.
+        progress: gets the program, and how many of how many are done.
+    """
+    header = {
+        "study": "additivity", "schema": 1, "design_seed": design.seed, "seed": seed,
+        "target": target.identity.digest,
+    }  # fmt: skip
+    with Journal(journal, header) as log:
+        done = {entry["program"] for entry in log.entries}
+        for number, program in enumerate(programs):
+            progress(program.id, number, len(programs))
+            if program.id not in done:
+                log.append(_measured(program, design.plans[program.id], target, seed))
+        return report(design, log.entries, target.identity)
+
+
+def report(
+    design: AdditivityDesign, entries: Sequence[Mapping[str, Any]], identity: TargetIdentity
+) -> AdditivityReport:
+    """The figures of a journal's entries."""
+    timed = {entry["program"]: _timed_plans(entry, identity) for entry in entries}
+    factor = _factor([(name, *timed[name]) for name in design.note if name in timed])
+
+    def figures(names: Sequence[str], factor: MemoryFactor) -> tuple[ProgramAdditivity, ...]:
+        return tuple(
+            analyse(name, *timed[name], factor, failed=len(design.plans[name]) - len(timed[name][1]))
+            for name in names
+            if name in timed
+        )
+
+    return AdditivityReport(
+        note=figures(design.note, factor),
+        new=figures(design.new, factor),
+        factor=factor,
+        plain=figures(design.programs, NO_FACTOR),
+    )
+
+
+def _factor(programs: Sequence[tuple[str, Timing, Sequence[TimedPlan]]]) -> MemoryFactor:
+    rows = [
+        (whole_seconds(plan.whole), plan.sum_s, plan.temporary_bytes, name)
+        for name, own, plans in programs
+        for plan in plans
+        if math.isfinite(plan.sum_s) and not is_slow(plan.whole, own)
+    ]
+    return fit_memory_factor(*zip(*rows, strict=True)) if rows else NO_FACTOR
+
+
+def _measured(
+    program: StudiedProgram, plans: Sequence[FusionPlan], target: AdditivityTarget, seed: int
+) -> dict[str, Any]:
+    """The journal's entry of a program: all raw samples of its plans and of their kernels."""
+    space = captured(program, target)
+    for plan in plans:
+        space.check(plan)
+    choices: list[Choice] = [Untouched(), Untouched(), *plans]
+    inputs = dict(enumerate(program.example_inputs(seed)))
+    timed = target.time_programs(space, choices, inputs=inputs)
+    kernels: dict[str, Kernel] = {}
+    sums = [_calls(space, plan, kernels) for plan in plans]
+    candidates = (Candidate(key=key, kernel=kernel) for key, kernel in kernels.items())
+    outcomes = dict(target.time_kernels(candidates))
+    return {
+        "program": program.id,
+        "default": outcome_to_json(timed[0].outcome),
+        "control": outcome_to_json(timed[1].outcome),
+        "plans": [
+            {
+                "plan": plan.encode(), "outcome": outcome_to_json(t.outcome),
+                "temporary_bytes": t.temporary_bytes, "kernels": calls,
+            }
+            for plan, t, calls in zip(plans, timed[2:], sums, strict=True)
+        ],
+        "kernels": {
+            key: {"bytes": _bytes_touched(kernel), "outcome": outcome_to_json(outcomes[key])}
+            for key, kernel in kernels.items()
+        },
+    }  # fmt: skip
+
+
+def _calls(space: FusionSpace, plan: FusionPlan, kernels: dict[str, Kernel]) -> dict[str, float]:
+    """How often one run of a plan runs each kernel, by fingerprint; adds the kernels to the table."""
+    calls: dict[str, float] = {}
+    for group in space.groups(plan):
+        kernel = space.kernel(group)
+        kernels[kernel.fingerprint] = kernel
+        calls[kernel.fingerprint] = calls.get(kernel.fingerprint, 0.0) + space.multiplicity(group).value
+    return calls
+
+
+def _timed_plans(entry: Mapping[str, Any], identity: TargetIdentity) -> tuple[Timing, list[TimedPlan]]:
+    """The default's time and the plans that ran."""
+    own = outcome_from_json(entry["default"])
+    if not isinstance(own, Timing):
+        raise SchemaError(f"the journal holds no time of the default of {entry['program']}: {own}")
+    seconds = {
+        key: outcome.seconds(identity.label) if isinstance(outcome, Timing) else math.nan
+        for key, outcome in ((k, outcome_from_json(row["outcome"])) for k, row in entry["kernels"].items())
+    }
+    plans: list[TimedPlan] = []
+    for row in entry["plans"]:
+        whole = outcome_from_json(row["outcome"])
+        if isinstance(whole, Failure):
+            continue
+        weight = {key: times * entry["kernels"][key]["bytes"] for key, times in row["kernels"].items()}
+        known = {key: times for key, times in row["kernels"].items() if math.isfinite(seconds[key])}
+        coverage = sum(weight[key] for key in known) / max(sum(weight.values()), 1)
+        total_s = math.fsum(times * seconds[key] for key, times in known.items())
+        plans.append(
+            TimedPlan(
+                plan=row["plan"],
+                whole=whole,
+                sum_s=total_s if coverage >= COVERED else math.nan,
+                coverage=coverage,
+                temporary_bytes=row["temporary_bytes"],
+            )
+        )
+    return own, plans
+
+
+def _bytes_touched(kernel: Kernel) -> int:
+    """Bytes of a kernel's parameters and results: what tells a large kernel from a small one."""
+    entry = kernel.program.entry_computation
+    shapes: list[Shape] = [p.shape for p in entry.parameters] + [entry.root_instruction.shape]
+    return sum(shape.byte_size for shape in shapes)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from kernelcast.errors import HloError
+from kernelcast.hlo.attributes import known_trip_count
 from kernelcast.hlo.induction import induction
 from kernelcast.hlo.program import Computation, Instruction, Program
 
@@ -85,9 +85,9 @@ def trip_count(
     >>> trip_count(program, entry["w"], entry)
     TripCount(value=5.0, source=<Source.EXACT: 'exact'>)
     """
-    known = _known_trip_count(while_instruction)
+    known = known_trip_count(while_instruction)
     if known is not None:
-        return TripCount(value=known, source=Source.KNOWN)
+        return TripCount(value=float(known), source=Source.KNOWN)
     found = induction(program, while_instruction, computation)
     if found is not None:
         return TripCount(value=float(found), source=Source.EXACT)
@@ -141,21 +141,6 @@ def loop_computations(while_instruction: Instruction) -> tuple[str, str]:
     if body is None or condition is None:
         raise HloError("a while needs both body= and condition=", instruction=while_instruction.name)
     return body.lstrip("%"), condition.lstrip("%")
-
-
-def _known_trip_count(while_instruction: Instruction) -> float | None:
-    text = while_instruction.attribute("backend_config")
-    if text is None or "known_trip_count" not in text:
-        return None
-    try:
-        config: object = json.loads(text if text.startswith("{") else json.loads(text))
-    except ValueError:
-        return None  # an escaped text of another compiler; the loop itself still tells
-    if not isinstance(config, dict):
-        return None
-    entry: object = config.get("known_trip_count")
-    number: object = entry.get("n") if isinstance(entry, dict) else None
-    return float(number) if isinstance(number, str | int) else None
 
 
 def _callers_first(program: Program) -> list[Computation]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kernelcast.errors import HloError
-from kernelcast.hlo.program import Computation, Instruction
+from kernelcast.hlo.attributes import tuple_index
+from kernelcast.hlo.program import Computation
 
 Index = tuple[int, ...]
 Value = tuple[str, Index]
@@ -45,11 +45,3 @@ def resolve(computation: Computation, name: str, index: Index = ()) -> Value:
             name, index = instruction.operands[0], index[1:]
         else:
             return name, index
-
-
-def tuple_index(get_tuple_element: Instruction) -> int:
-    """Which element a ``get-tuple-element`` takes."""
-    text = get_tuple_element.attribute("index")
-    if text is None or not text.isdigit():
-        raise HloError(f"expected index=<number>, got {text}", instruction=get_tuple_element.name)
-    return int(text)

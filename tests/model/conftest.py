@@ -87,7 +87,12 @@ def trained(fit: Callable[..., Trained]) -> Trained:
 @pytest.fixture(scope="session")
 def provenance() -> Provenance:
     return Provenance(
-        name="gnn", data_digest="d" * 16, target={"kind": "test"}, statistic="none", versions={"numpy": "2"}
+        name="gnn",
+        data_digest="d" * 16,
+        target={"kind": "test"},
+        target_digest="t" * 16,
+        statistic="none",
+        versions={"numpy": "2"},
     )
 
 

@@ -38,7 +38,7 @@ def test_the_description_is_readable(folder):
 def test_saving_again_leaves_one_pair(folder, trained, provenance):
     save_checkpoint(folder, replace(trained, centre=trained.centre + 1), provenance, KERNELCAST_1)
     assert len(list(folder.iterdir())) == 2
-    assert load_checkpoint(folder, KERNELCAST_1)[0].centre == trained.centre + 1
+    assert load_checkpoint(folder, KERNELCAST_1).trained.centre == trained.centre + 1
 
 
 def test_another_schema_is_refused_by_name(folder):

@@ -153,7 +153,9 @@ def _add(sites: Sites, site: Site) -> None:
         sites[site.key] = site
     else:
         key, last = next(reversed(sites.items()))
-        sites[key] = Site(key, min(MAX_COUNT, last.count + site.count), last.dimension, last.step, last.extent)
+        sites[key] = Site(
+            key, min(MAX_COUNT, last.count + site.count), last.dimension, last.step, last.extent
+        )
 
 
 def _same_walk(site: Site, key: int, *, share: float = 1.0) -> Site:

@@ -16,15 +16,19 @@ from kernelcast.hlo.shape import Shape
 LINE_BYTES = 64
 _NODE = KERNELCAST_1.node_index
 _KERNEL = KERNELCAST_1.kernel_index
-_WALKS = ("contiguous", "invariant", "strided", "irregular")
-# Columns of one run of names are adjacent in the schema, so a node's values are written as one slice.
-_EVALUATION = slice(_NODE["evaluations"], _NODE["touched_lines"] + 1)
-_OPERATIONS = _NODE["operations"]
-_OPERATIONS_EACH = _NODE["operations_per_element"]
-_USERS = _NODE["users"]
-_OUTPUT, _ALIASED = _NODE["is_output"], _NODE["is_aliased"]
-_CODES = slice(_NODE[f"code_{CODE_CLASSES[0]}"], _NODE[f"code_{CODE_CLASSES[-1]}"] + 1)
-_CYCLES = np.array([NOMINAL_CYCLES[c] for c in CODE_CLASSES], dtype=np.float32)
+# Neighbouring columns are read and written as one slice: a search featurises thousands of kernels a second.
+_WALK = slice(_NODE["evaluations"], _NODE["touched_lines"] + 1)
+_EVALUATIONS, _HOISTED, _PER_ELEMENT = (
+    _NODE[f"evaluations{suffix}"] for suffix in ("", "_hoisted", "_per_element")
+)
+_ELEMENTS, _ELEMENT_BYTES, _BYTES = _NODE["extent_product"], _NODE["element_bytes"], _NODE["bytes"]
+_OPERATIONS, _OPERATIONS_EACH = _NODE["operations"], _NODE["operations_per_element"]
+_TOUCHED_BYTES, _TOUCHED_LINES = _NODE["touched_bytes"], _NODE["touched_lines"]
+_SHARES = slice(_NODE["share_contiguous"], _NODE["share_irregular"] + 1)
+_CODES = slice(_NODE[f"code_{CODE_CLASSES[0]}"], _NODE["code_is_narrow_conversion"] + 1)
+_CYCLES = np.array([*(NOMINAL_CYCLES[c] for c in CODE_CLASSES), 0.0, 0.0], dtype=np.float32)
+_WORK = tuple(f"evaluations_{name}" for name in (*CODE_CLASSES, "integer_division", "narrow_conversion"))
+_LOADS = tuple(f"loads_{walk}" for walk in ("contiguous", "invariant", "strided", "irregular"))
 
 
 def write_kernel_columns(rows: np.ndarray, kernel: FlatKernel, sites: Sequence[Sites]) -> None:
@@ -35,83 +39,85 @@ def write_kernel_columns(rows: np.ndarray, kernel: FlatKernel, sites: Sequence[S
         kernel: the nodes.
         sites: per node, from ``evaluation_sites``.
     """
-    for node, instruction in enumerate(kernel.instructions):
-        rows[node, _EVALUATION] = _walk(array_of(instruction.shape), sites[node])
-    for operands in kernel.operands:
-        for operand in set(operands):
-            rows[operand, _USERS] += 1
-    for output in kernel.outputs:
-        rows[output, _OUTPUT] = 1
-    for node in kernel.aliased:
-        rows[node, _ALIASED] = 1
-    rows[:, _OPERATIONS] = rows[:, _NODE["evaluations"]] * rows[:, _OPERATIONS_EACH]
+    elements, element_bytes = rows[:, _ELEMENTS].tolist(), rows[:, _ELEMENT_BYTES].tolist()
+    rows[:, _WALK] = [
+        _walk(instruction.shape, elements[node], element_bytes[node], sites[node])
+        for node, instruction in enumerate(kernel.instructions)
+    ]
+    readers = [operand for operands in kernel.operands for operand in set(operands)]
+    rows[:, _NODE["users"]] = np.bincount(readers, minlength=len(kernel)) if readers else 0
+    rows[list(kernel.outputs), _NODE["is_output"]] = 1
+    rows[list(kernel.aliased), _NODE["is_aliased"]] = 1
+    rows[:, _OPERATIONS] = rows[:, _EVALUATIONS] * rows[:, _OPERATIONS_EACH]
 
 
-def _walk(shape: Shape, sites: Sites) -> list[float]:
+def _walk(shape: Shape, elements: float, element_bytes: float, sites: Sites) -> list[float]:
     """Values of the columns ``evaluations`` … ``touched_lines``, in the schema's order."""
-    elements = shape.element_count
-    size = shape.byte_size / elements if elements else 0.0
     total = hoisted = lines = 0.0
-    shares = [0.0, 0.0, 0.0, 0.0]
+    contiguous = invariant = strided = irregular = 0.0
     largest_stride = 0.0
     extent = 1.0
     for site in sites.values():
         count = site.count
         total += count
-        extent = max(extent, site.extent)
+        if site.extent > extent:
+            extent = site.extent
         if site.dimension == INVARIANT:
-            shares[1] += count
+            invariant += count
             once = count / max(1.0, site.extent)
             hoisted += once
             lines += once
-        elif site.dimension == IRREGULAR:
-            shares[3] += count
-            hoisted += count
+            continue
+        hoisted += count
+        if site.dimension == IRREGULAR:
+            irregular += count
             lines += count
+            continue
+        stride = site.step * physical_stride(array_of(shape), site.dimension)
+        if stride == 1:
+            contiguous += count
         else:
-            stride = site.step * physical_stride(shape, site.dimension)
-            shares[0 if stride == 1 else 2] += count
-            hoisted += count
-            largest_stride = max(largest_stride, stride * size)
-            lines += count * min(1.0, stride * size / LINE_BYTES)
+            strided += count
+        largest_stride = max(largest_stride, stride * element_bytes)
+        lines += count * min(1.0, stride * element_bytes / LINE_BYTES)
     scale = 1.0 / total if total else 0.0
-    per_element = total / elements if elements else 0.0
-    divisible = [float(extent % d == 0) for d in DIVISORS]
-    touched = min(float(shape.byte_size), total * size)
     return [
-        total, hoisted, per_element, float(len(sites)), *(s * scale for s in shares), largest_stride, extent,
-        *divisible, touched, lines,
+        total, hoisted, total / elements if elements else 0.0, float(len(sites)),
+        contiguous * scale, invariant * scale, strided * scale, irregular * scale,
+        largest_stride, extent, *(float(extent % divisor == 0) for divisor in DIVISORS),
+        min(elements, total) * element_bytes, lines,
     ]  # fmt: skip
 
 
 def kernel_vector(rows: np.ndarray, kernel: FlatKernel) -> np.ndarray:
     """(kernel feature,) float32 raw values of one kernel, from its finished rows."""
+    is_parameter = np.array([i.opcode == "parameter" for i in kernel.instructions], dtype=np.float32)
     values: dict[str, float] = {f"kind_{kernel.kind.value}": 1.0}
-    _write_sizes(values, rows, kernel)
+    _write_sizes(values, rows, kernel, is_parameter)
     _write_output(values, kernel)
-    _write_work(values, rows, kernel)
+    _write_work(values, rows, is_parameter)
     _write_heavy(values, rows, kernel)
     vector = np.zeros(len(_KERNEL), dtype=np.float32)
-    for name, value in values.items():
-        vector[_KERNEL[name]] = value
+    vector[[_KERNEL[name] for name in values]] = list(values.values())
     return vector
 
 
-def _write_sizes(values: dict[str, float], rows: np.ndarray, kernel: FlatKernel) -> None:
-    parameters = [n for n, i in enumerate(kernel.instructions) if i.opcode == "parameter"]
-    sizes = rows[parameters, _NODE["bytes"]]
-    written = float(sum(_written_bytes(kernel, n) for n in kernel.outputs))
-    touched = float(rows[parameters, _NODE["touched_bytes"]].sum()) + written
+def _write_sizes(
+    values: dict[str, float], rows: np.ndarray, kernel: FlatKernel, is_parameter: np.ndarray
+) -> None:
+    sizes = is_parameter * rows[:, _BYTES]
+    written = float(sum(_written_bytes(kernel, output) for output in kernel.outputs))
+    touched = float(is_parameter @ rows[:, _TOUCHED_BYTES]) + written
     values |= {
         "nodes": len(kernel),
-        "parameters": len(parameters),
+        "parameters": float(is_parameter.sum()),
         "outputs": len(kernel.outputs),
         "is_fusion": kernel.is_fusion,
         "is_in_place": bool(kernel.aliased),
         "bytes_in": float(sizes.sum()),
         "bytes_out": written,
         "bytes_touched": touched,
-        "lines_touched": float(rows[parameters, _NODE["touched_lines"]].sum()) + written / LINE_BYTES,
+        "lines_touched": float(is_parameter @ rows[:, _TOUCHED_LINES]) + written / LINE_BYTES,
         "parameter_bytes_largest": float(sizes.max(initial=0)),
     }
     for level, size in enumerate(CACHE_BYTES):
@@ -132,36 +138,34 @@ def _written_bytes(kernel: FlatKernel, output: int) -> int:
 def _write_output(values: dict[str, float], kernel: FlatKernel) -> None:
     shape = array_of(kernel.instructions[kernel.outputs[0]].shape)
     minor = minor_extent(shape)
+    elements = shape.element_count
     values |= {
-        "output_elements": shape.element_count,
+        "output_elements": elements,
         "output_minor_extent": minor,
         "output_second_extent": shape.dimensions[shape.minor_to_major[1]] if shape.rank > 1 else 1,
         "output_rank": shape.rank,
-        "output_element_bytes": shape.byte_size / shape.element_count if shape.element_count else 0,
+        "output_element_bytes": shape.byte_size / elements if elements else 0,
     }
     for divisor in DIVISORS:
         values[f"output_minor_extent_divisible_by_{divisor}"] = minor % divisor == 0
 
 
-def _write_work(values: dict[str, float], rows: np.ndarray, kernel: FlatKernel) -> None:
-    evaluations = rows[:, _NODE["evaluations"]]
-    hoisted = rows[:, _NODE["evaluations_hoisted"]]
-    by_class = hoisted @ rows[:, _CODES]
-    outputs = max(1.0, values["output_elements"])
+def _write_work(values: dict[str, float], rows: np.ndarray, is_parameter: np.ndarray) -> None:
+    evaluations = rows[:, _EVALUATIONS]
+    total = float(evaluations.sum())
+    by_class = rows[:, _HOISTED] @ rows[:, _CODES]
+    loads = (evaluations * is_parameter) @ rows[:, _SHARES]
+    extents = rows[:, _NODE["inner_extent"]]
     values |= {
         "operations": float(rows[:, _OPERATIONS].sum()),
-        "evaluations": float(evaluations.sum()),
-        "evaluations_per_output": float(evaluations.sum()) / outputs,
-        "evaluations_largest_per_element": float(rows[:, _NODE["evaluations_per_element"]].max(initial=0)),
+        "evaluations": total,
+        "evaluations_per_output": total / max(1.0, values["output_elements"]),
+        "evaluations_largest_per_element": float(rows[:, _PER_ELEMENT].max(initial=0)),
         "weighted_work": float(by_class @ _CYCLES),
-        **{f"evaluations_{c}": float(by_class[n]) for n, c in enumerate(CODE_CLASSES)},
+        "inner_extent": float(np.where(is_parameter, extents, np.inf).min()) if is_parameter.any() else 1.0,
     }
-    for name in ("integer_division", "narrow_conversion"):
-        values[f"evaluations_{name}"] = float(hoisted @ rows[:, _NODE[f"code_is_{name}"]])
-    loads = [n for n, i in enumerate(kernel.instructions) if i.opcode == "parameter"]
-    for walk in _WALKS:
-        values[f"loads_{walk}"] = float(evaluations[loads] @ rows[loads, _NODE[f"share_{walk}"]])
-    values["inner_extent"] = float(rows[loads, _NODE["inner_extent"]].min()) if loads else 1.0
+    values |= zip(_WORK, by_class.tolist(), strict=True)
+    values |= zip(_LOADS, loads.tolist(), strict=True)
 
 
 def _write_heavy(values: dict[str, float], rows: np.ndarray, kernel: FlatKernel) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,8 @@ class Provenance:
     Attributes:
         name: of the model, e.g. ``gnn``.
         data_digest: of the dataset.
-        target: identity of the target that made the labels, as the dataset holds it.
+        target: identity of the target that made the labels, field by field.
+        target_digest: the same in 16 hexadecimal digits.
         statistic: how a label is made of samples.
         versions: of the libraries, by name.
         split: digest of the split file.
@@ -49,13 +50,31 @@ class Provenance:
     name: str
     data_digest: str
     target: Mapping[str, Any]
+    target_digest: str
     statistic: str
     versions: Mapping[str, str]
     split: str = ""
     metrics: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
-def save_checkpoint(folder: Path, trained: Trained, provenance: Provenance, schema: FeatureSchema) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """What a checkpoint folder holds.
+
+    Attributes:
+        trained: the model.
+        provenance: where it comes from.
+        is_finished: False where training was interrupted after this, its best epoch so far.
+    """
+
+    trained: Trained
+    provenance: Provenance
+    is_finished: bool
+
+
+def save_checkpoint(
+    folder: Path, trained: Trained, provenance: Provenance, schema: FeatureSchema, *, is_finished: bool = True
+) -> None:
     """Writes a checkpoint folder; an older checkpoint in it stays whole until the new one is.
 
     Raises:
@@ -73,6 +92,7 @@ def save_checkpoint(folder: Path, trained: Trained, provenance: Provenance, sche
         "schema": schema.name,
         "schema_digest": schema.digest,
         "weights": weights_name,
+        "is_finished": is_finished,
         "provenance": asdict(provenance),
         "centre_log_seconds": trained.centre,
         "seed": trained.seed,
@@ -91,8 +111,8 @@ def save_checkpoint(folder: Path, trained: Trained, provenance: Provenance, sche
             old.unlink()
 
 
-def load_checkpoint(folder: Path, schema: FeatureSchema) -> tuple[Trained, Provenance]:
-    """The model in a checkpoint folder, and where it comes from.
+def load_checkpoint(folder: Path, schema: FeatureSchema) -> Checkpoint:
+    """What a checkpoint folder holds.
 
     Raises:
         SchemaError: not a checkpoint, damaged, or made for another schema; the text names both.
@@ -123,12 +143,11 @@ def load_checkpoint(folder: Path, schema: FeatureSchema) -> tuple[Trained, Prove
         seed=int(description["seed"]),
         history=tuple(Epoch(**epoch) for epoch in description["history"]),
     )
-    return trained, Provenance(**description["provenance"])
-
-
-def with_metrics(provenance: Provenance, metrics: Mapping[str, float]) -> Provenance:
-    """The same provenance with figures measured after training."""
-    return replace(provenance, metrics=dict(metrics))
+    return Checkpoint(
+        trained=trained,
+        provenance=Provenance(**description["provenance"]),
+        is_finished=bool(description["is_finished"]),
+    )
 
 
 def _named(network: Any) -> list[tuple[str, Any]]:

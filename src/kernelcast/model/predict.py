@@ -43,7 +43,8 @@ class Predictor:
         Raises:
             SchemaError: not a checkpoint, damaged, or of another schema.
         """
-        return Predictor(*load_checkpoint(folder, KERNELCAST_1))
+        checkpoint = load_checkpoint(folder, KERNELCAST_1)
+        return Predictor(checkpoint.trained, checkpoint.provenance)
 
     def estimate(self, kernels: Sequence[Kernel]) -> Estimates:
         """Estimated seconds of one warm run of each kernel."""

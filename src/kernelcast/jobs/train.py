@@ -1,0 +1,147 @@
+"""Trains models on a dataset: one checkpoint folder per seed, finished ones kept."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from kernelcast.data.store import Dataset
+from kernelcast.errors import SchemaError
+from kernelcast.features.schema import KERNELCAST_1
+from kernelcast.jobs.learning_data import LearningData, learning_data
+from kernelcast.model.checkpoint import DESCRIPTION, Provenance, load_checkpoint, save_checkpoint
+from kernelcast.model.train import GNN, GNN_STATIC, Epoch, TrainConfig, Trained, train
+from kernelcast.split import read_split
+
+_log = logging.getLogger(__name__)
+MODELS: Mapping[str, TrainConfig] = {"gnn": GNN, "gnn_static": GNN_STATIC}
+_LIBRARIES = ("kernelcast", "jax", "jaxlib", "numpy", "equinox", "optax")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedResult:
+    """One trained model.
+
+    Attributes:
+        model: name in ``MODELS``.
+        seed: of the training.
+        folder: its checkpoint.
+        epochs: that it was trained for, up to its best.
+        validation_error: mean |log error| on the validation kernels.
+        was_there: whether it was finished before and only read.
+    """
+
+    model: str
+    seed: int
+    folder: Path
+    epochs: int
+    validation_error: float
+    was_there: bool
+
+
+def train_models(
+    dataset_folder: Path,
+    split_file: Path,
+    *,
+    models: Sequence[str],
+    seeds: Sequence[int],
+    out: Path,
+    watch: Callable[[str, int, Epoch], None],
+) -> list[SeedResult]:
+    """A checkpoint ``out/<model>-<seed>`` of each model and seed.
+
+    Run again after an interruption it goes on with the seeds that are not finished; the best weights of an
+    interrupted seed are on the disk but are trained anew.
+
+    Args:
+        models: names in ``MODELS``.
+        watch: gets model, seed and each epoch as it ends.
+
+    Raises:
+        SchemaError: an unknown model, or checkpoints in ``out`` of other data, split or settings.
+    """
+    unknown = sorted(set(models) - set(MODELS))
+    if unknown:
+        raise SchemaError(f"no model is called {', '.join(unknown)}; there are {', '.join(MODELS)}")
+    data = learning_data(Dataset.open(dataset_folder), read_split(split_file))
+    _log.info(
+        "%d kernels to train, %d to validate, %d to test",
+        len(data.train),
+        len(data.validation),
+        len(data.test),
+    )
+    return [
+        _train_seed(data, model, seed, out / f"{model}-{seed}", watch) for model in models for seed in seeds
+    ]
+
+
+def _train_seed(
+    data: LearningData, model: str, seed: int, folder: Path, watch: Callable[[str, int, Epoch], None]
+) -> SeedResult:
+    config = MODELS[model]
+    provenance = provenance_of(data, model)
+    found = _finished(folder, provenance, config)
+    if found is not None:
+        return _result(model, seed, folder, found, was_there=True)
+
+    def save(best: Trained, *, is_finished: bool = False) -> None:
+        save_checkpoint(folder, best, provenance, KERNELCAST_1, is_finished=is_finished)
+
+    trained = train(
+        data.train.examples,
+        data.validation.examples,
+        schema=KERNELCAST_1,
+        config=config,
+        seed=seed,
+        on_best=save,
+        on_epoch=lambda epoch: watch(model, seed, epoch),
+    )
+    save(trained, is_finished=True)
+    return _result(model, seed, folder, trained, was_there=False)
+
+
+def provenance_of(data: LearningData, model: str) -> Provenance:
+    """Where a model trained on this data comes from."""
+    return Provenance(
+        name=model,
+        data_digest=data.digest,
+        target=asdict(data.target),
+        target_digest=data.target.digest,
+        statistic=data.target.label.value,
+        versions={name: version(name) for name in _LIBRARIES},
+        split=data.split.digest,
+    )
+
+
+def _finished(folder: Path, provenance: Provenance, config: TrainConfig) -> Trained | None:
+    """The finished model of an earlier run with the same data, split and settings."""
+    if not (folder / DESCRIPTION).exists():
+        return None
+    held = load_checkpoint(folder, KERNELCAST_1)
+    if not held.is_finished:
+        return None
+    for what, old, new in (
+        ("dataset", held.provenance.data_digest, provenance.data_digest),
+        ("split", held.provenance.split, provenance.split),
+        ("settings", held.trained.config, config),
+    ):
+        if old != new:
+            raise SchemaError(
+                f"{folder} holds a model of another {what} ({old}, not {new}): choose another output folder"
+            )
+    return held.trained
+
+
+def _result(model: str, seed: int, folder: Path, trained: Trained, *, was_there: bool) -> SeedResult:
+    best = trained.history[-1]
+    return SeedResult(
+        model=model,
+        seed=seed,
+        folder=folder,
+        epochs=best.number,
+        validation_error=best.validation_error,
+        was_there=was_there,
+    )

@@ -78,11 +78,9 @@ class FusionSpace:
         """(scope, node, node) of values that read one value and may share a kernel where both are results."""
         return tuple(
             (number, first, second)
-            for number in range(len(self.scopes))
-            for first, second in siblings_of(
-                self.scopes[number], self.tables[number].needed, self.overwrites[number]
-            )
-            if not self.tables[number].is_frozen
+            for number, table in enumerate(self.tables)
+            if not table.is_frozen
+            for first, second in siblings_of(self.scopes[number], table.needed, self.overwrites[number])
         )
 
     @cached_property

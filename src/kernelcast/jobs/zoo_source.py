@@ -11,13 +11,13 @@ from kernelcast.core.kernel import Kernel
 from kernelcast.core.timing import Failure, Reason
 from kernelcast.data.schema import KernelRow, OccurrenceRow, PlanRow, ProgramRow
 from kernelcast.errors import KernelcastError
-from kernelcast.fusion.extract import kernels_of
+from kernelcast.fusion.decompose import decompose
 from kernelcast.fusion.plan import FusionPlan, LibraryOff, Untouched
 from kernelcast.fusion.sample import sample
 from kernelcast.fusion.space import FusionSpace, space_of
 from kernelcast.hlo.program import Program
 from kernelcast.hlo.text import parse
-from kernelcast.hlo.trips import ONCE, TripCount, execution_counts
+from kernelcast.hlo.trips import TripCount
 from kernelcast.jobs.survey import Survey
 from kernelcast.targets.lowering import lower
 from kernelcast.targets.pjrt.xla_cpu import XlaCpu
@@ -78,9 +78,8 @@ def plan_digest(plan: FusionPlan) -> str:
 
 def calls_of(program: Program) -> Iterator[tuple[Kernel, TripCount]]:
     """The kernels of a final module, each with how often one run of the program launches it."""
-    counts = execution_counts(program)
-    for computation, _, kernel in kernels_of(program):
-        yield kernel, counts.get(computation, ONCE)
+    for call in decompose(program).calls:
+        yield call.kernel, call.times
 
 
 def plan_calls(space: FusionSpace, plan: FusionPlan) -> Iterator[tuple[Kernel, TripCount]]:

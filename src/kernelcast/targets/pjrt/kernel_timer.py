@@ -250,7 +250,7 @@ class KernelTimer:
             samples=samples,
             clock=Clock.WALL,
             method=METHOD,
-            overhead_s=_seconds_of_empty(self._comparable(open_.empty)),
+            overhead_s=_seconds_of_empty(self._comparable(open_.empty), self._statistic),
         )
         rounds = timing.slopes_s().size
         if rounds == 0:
@@ -299,10 +299,10 @@ def _numbered(result: PassResult, branch: int, visit: int) -> list[tuple[float, 
     ]
 
 
-def _seconds_of_empty(samples: tuple[Sample, ...]) -> float:
-    """Seconds of an empty iteration: of the quiet rounds if there are any, else of all."""
+def _seconds_of_empty(samples: tuple[Sample, ...], statistic: Statistic) -> float:
+    """Seconds of an empty iteration, by the statistic that kernels are labelled with; if no round was quiet,
+    the median of all."""
     timing = Timing(samples=samples, clock=Clock.WALL, method=METHOD)
-    slopes_s = timing.slopes_s()
-    if slopes_s.size == 0:
-        slopes_s = timing.slopes_s(gated=False)
-    return max(0.0, float(np.median(slopes_s)))
+    if timing.slopes_s().size == 0:
+        return max(0.0, float(np.median(timing.slopes_s(gated=False))))
+    return max(0.0, timing.seconds(statistic))

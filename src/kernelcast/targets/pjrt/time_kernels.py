@@ -25,6 +25,10 @@ LOOP_S = 3e-4
 _MOST_RUNS = 16_384
 # Long over short loop.
 _RATIO = 5
+# Kernels of which that many make a long loop (up to 0.1 µs each) get more rounds: what is left of their time
+# after the empty iteration is taken off has several times the relative error.
+_TINY_RUNS = 2_500
+_ROUNDS_OF_TINY = 3
 # From here on a kernel is timed with few rounds: its loop would hold the worker for too long.
 SLOW_S = 12e-3
 _SLOW_TRIES = 4
@@ -172,9 +176,11 @@ def _visit(device: Device, batch: _Batch, branch: int, runs: int, rule: PassRule
     short = max(1, runs // _RATIO)
     sentinel = device.sentinel
     samples: list[Sample] = []
-    tries = rule.tries
-    for number in range(rule.tries):
-        if number >= tries or gated_rounds(against_own_quiet(samples)) >= rule.wanted_rounds:
+    tries, wanted = rule.tries, rule.wanted_rounds
+    if runs >= _TINY_RUNS:
+        tries, wanted = _ROUNDS_OF_TINY * tries, _ROUNDS_OF_TINY * wanted
+    for number in range(rule.tries * _ROUNDS_OF_TINY):
+        if number >= tries or gated_rounds(against_own_quiet(samples)) >= wanted:
             break
         sentinel.wait(rule.wait_s)
         batch.run(branch, 1)  # brings the kernel's data into the caches
@@ -203,19 +209,20 @@ def gated_rounds(samples: Iterable[Sample]) -> int:
 def _runs_of_long_loop(batch: _Batch, branch: int) -> int:
     """How many runs make a loop that lasts ``LOOP_S``.
 
-    The loop is grown until it does: a guess from one call, which a loud moment or the first touch of memory
-    makes too long, used to leave kernels with two runs.
+    The loop is grown until it does, by the seconds in which this thread ran: a guess from one disturbed run
+    would leave a short kernel with two runs.
     """
 
     def seconds(branch: int, runs: int) -> float:
-        return batch.run(branch, runs)[0]
+        wall_s, crowding = batch.run(branch, runs)
+        return wall_s / crowding
 
     call_s = min(seconds(batch.empty, 1) for _ in range(5))
     runs = 2
     while runs < _MOST_RUNS:
-        loop_s = min(seconds(branch, runs) for _ in range(2)) - call_s
-        if loop_s < 4 * LOOP_S:  # only then is one more cheap
-            loop_s = min(loop_s, seconds(branch, runs) - call_s)
+        loop_s = seconds(branch, runs) - call_s
+        if loop_s < 4 * LOOP_S:  # only then is repeating it cheap
+            loop_s = min(loop_s, *(seconds(branch, runs) - call_s for _ in range(2)))
         if loop_s >= 0.7 * LOOP_S:
             break
         wanted = runs * LOOP_S / max(loop_s, 1e-6)

@@ -135,8 +135,12 @@ class _Body:
 
     def instruction(
         self, name: str, shape_text: str | None, opcode: str, start: int, *, is_nested: bool = False
-    ) -> None:
-        """Reads an instruction from after its opening parenthesis on."""
+    ) -> str:
+        """Reads an instruction from after its opening parenthesis on, and gives its name.
+
+        Args:
+            name: its own; where it is nested, that of the instruction around it, for messages.
+        """
         operands: tuple[str, ...] = ()
         literal: str | None = None
         number: int | None = None
@@ -151,6 +155,8 @@ class _Body:
             shape = self.implied_shape(name, opcode, operands, attributes, start)
         else:
             shape = self.shape(shape_text, name, start)
+        if is_nested:  # named only now, as XLA's parser does it: those inside have taken their names
+            name = self.unused_name(f"{opcode}.anon")
         self.places[name] = start
         self.shapes[name] = shape
         self.instructions.append(
@@ -159,6 +165,7 @@ class _Body:
                 literal=literal, parameter_number=number,
             )
         )  # fmt: skip
+        return name
 
     def shape(self, text: str, name: str, start: int) -> Shape:
         try:
@@ -234,7 +241,7 @@ class _Body:
                 cursor.position = match.end()
                 operands.append(match[2])
             elif match := _NESTED_OPERAND.match(cursor.text, cursor.position):
-                operands.append(self.nested_operand(match))
+                operands.append(self.nested_operand(match, name))
             else:
                 raise cursor.error(f"expected an operand or ')', got {cursor.next()}", name)
 
@@ -252,13 +259,12 @@ class _Body:
             )
         )
 
-    def nested_operand(self, match: re.Match[str]) -> str:
+    def nested_operand(self, match: re.Match[str], user: str) -> str:
         """Reads an instruction written in place of an operand, and gives the name that it gets."""
         shape_text, opcode = match.groups()
-        name = self.unused_name(f"{opcode}.anon")
-        self.enter(name)
+        self.enter(user)
         start, self.cursor.position = self.cursor.position, match.end()
-        self.instruction(name, shape_text, opcode, start, is_nested=True)
+        name = self.instruction(user, shape_text, opcode, start, is_nested=True)
         self.parts.nesting -= 1
         return name
 
@@ -286,7 +292,7 @@ class _Body:
         inner = Cursor(text=self.cursor.text, position=self.cursor.text.index(value, start) + 1)
         body = _Body(cursor=inner, computation=f"of {name}", parts=self.parts)
         body.read()
-        # Named only now, as XLA's parser does it: those inside have taken their names.
+        # Named only now, like an instruction.
         computation = self.parts.unused_name()
         body.add(computation, ())
         self.parts.nesting -= 1

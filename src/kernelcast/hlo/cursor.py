@@ -72,9 +72,9 @@ class Cursor:
                 found.append((deep[1], text[deep.end() : position]))
             else:
                 break
-        self.position = position
         if len(found) > 1 and len({key for key, _ in found}) < len(found):
             keys = [key for key, _ in found]
             twice = next(key for key in keys if keys.count(key) > 1)
             raise self.error(f"attribute {twice} is given twice", instruction)
+        self.position = position
         return found

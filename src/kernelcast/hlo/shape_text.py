@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from kernelcast.errors import HloError
-from kernelcast.hlo.lexical import balanced_end
+from kernelcast.hlo.lexical import balanced_end, without_comments
 from kernelcast.hlo.shape import ELEMENT_BITS, Layout, Shape
 
 _ARRAY = re.compile(r"\s*(\w+)\s*\[([^\]]*)\]\s*(?:\{([^{}:]*)(?::([^{}]*))?\})?\s*")
@@ -23,6 +23,7 @@ def parse_shape(text: str) -> Shape:
     >>> parse_shape("(f32[8,128]{1,0:T(8,128)}, s32[])").elements[0].layout.tiles
     ((8, 128),)
     """
+    text = without_comments(text)
     shape, end = _read(text, 0)
     if text[end:].strip():
         raise HloError(f"expected the end of the shape, got {text[end:].strip()[:40]!r} in {text[:80]!r}")

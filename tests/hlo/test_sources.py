@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from jax import export
 from jax.interpreters import mlir
 
@@ -219,6 +221,7 @@ def test_elided_constants_are_refused_by_name_where_values_are_needed() -> None:
         (b"HloModule m\nENTRY e {\n  ROOT x = f32[4] foo(", "line 3"),
         (b"module @m {", "StableHLO module"),
         (b"ML\xefR\x0dMLIR", "StableHLO module"),
+        (b"HloModule m\n\xff", "not all UTF-8"),
     ],
 )
 def test_bad_files_are_named_with_what_is_wrong(content: bytes, text: str, tmp_path: Path) -> None:
@@ -227,6 +230,31 @@ def test_bad_files_are_named_with_what_is_wrong(content: bytes, text: str, tmp_p
     for read in (load, to_stablehlo):
         with pytest.raises(KernelcastError, match=f"bad.hlo: .*{text}"):
             read(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b"// note\nHloModule m\n", Format.HLO_TEXT),
+        (b"/* a\n b */ ENTRY e {", Format.HLO_TEXT),
+        (b"e {\n  a = f32[] parameter(0)", Format.HLO_TEXT),
+        (b"%sum (a: f32[]) -> f32[] {", Format.HLO_TEXT),
+        (b"module {", Format.STABLEHLO_TEXT),
+        (b"#loc = loc(unknown)\nmodule @m {", Format.STABLEHLO_TEXT),
+        (b'"builtin.module"() ({', Format.STABLEHLO_TEXT),
+        (b"ML\xefR\x01", Format.STABLEHLO_BYTECODE),
+    ],
+)
+def test_beginnings_that_tell(content: bytes, kind: Format) -> None:
+    assert sniff(content, "it") is kind
+
+
+@given(st.binary(max_size=200) | st.text(max_size=80).map(str.encode))
+def test_any_bytes_are_of_a_format_or_an_error_of_ours(content: bytes) -> None:
+    try:
+        sniff(content, "it")
+    except KernelcastError as error:
+        assert str(error).startswith("it: ")  # noqa: PT017
 
 
 @pytest.mark.parametrize("kind", [Format.HLO_PROTO, Format.STABLEHLO_BYTECODE, Format.JAX_EXPORT])

@@ -11,7 +11,8 @@ from kernelcast.hlo.proto import fields
 
 _MLIR_MAGIC = b"ML\xefR"
 _COMMENTS = re.compile(r"(?:\s|//[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
-_HLO_START = re.compile(r"HloModule\b|ENTRY\b|%?[\w.-]+ (?:\([^\n]*\{|= )")
+# A module header, or a computation or instruction without one.
+_HLO_START = re.compile(r"HloModule\b|ENTRY\b|%?[\w.-]+\s*(?:\([^\n]*)?\{|%?[\w.-]+ = ")
 _MLIR_START = re.compile(r"(?:builtin\.)?module\b|\"builtin\.module\"|#\w|!\w")
 _VALID = (
     "HLO text, a serialised HloModuleProto or HloProto, StableHLO text or bytecode, "
@@ -47,15 +48,17 @@ def sniff(content: bytes, origin: str) -> Format:
     if text is not None:
         start = _COMMENTS.match(text)
         position = start.end() if start else 0
-        if _HLO_START.match(text, position):
-            return Format.HLO_TEXT
         if _MLIR_START.match(text, position):
             return Format.STABLEHLO_TEXT
+        if _HLO_START.match(text, position):
+            return Format.HLO_TEXT
         raise KernelcastError(f"{origin}: is text that starts with {text[:40]!r}; expected {_VALID}")
     if _is_flatbuffer(content) and _MLIR_MAGIC in content:
         return Format.JAX_EXPORT
     if _first_field(content) is not None:
         return Format.HLO_PROTO
+    if content.lstrip().startswith((b"HloModule", b"module")):
+        raise KernelcastError(f"{origin}: starts like HLO or StableHLO text, but is not all UTF-8 text")
     raise KernelcastError(
         f"{origin}: {len(content)} bytes of no known format (or cut short), starting with "
         f"{content[:12].hex(' ')}; expected {_VALID}"

@@ -228,7 +228,9 @@ def _row(
     own_text: str | None = None,
 ) -> TriedRow:
     failure: Failure | None = next((c.failure for c in checks if c.failure is not None), None)
-    difference = None if own_text is None else first_difference(own_text, checks[0].final_text)
+    difference = None
+    if own_text is not None:
+        difference = first_difference(_by_computation(own_text), _by_computation(checks[0].final_text))
     return TriedRow(
         program=program.id,
         case=case,
@@ -238,6 +240,14 @@ def _row(
         failure=failure.reason.value if failure else "",
         message=failure.message if failure else difference or "",
     )
+
+
+def _by_computation(text: str) -> str:
+    """A printed module with its computations sorted: XLA prints them in the order in which it met them, which
+    is another one for a module that came as text.
+    """
+    header, _, rest = text.partition("\n")
+    return "\n".join([header, *sorted(block.strip() for block in rest.split("\n\n"))])
 
 
 def _to_json(row: TriedRow) -> dict[str, Any]:

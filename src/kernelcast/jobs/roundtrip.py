@@ -149,6 +149,8 @@ def collection_report(
         except HloError as error:
             failures.append(FileFailure(file=name, reason=f"not read: {error}"))
             written.pop(name, None)
+        if name not in written:
+            advance()
     refused = 0
     # Two children in step: XLA's parser fills constants that were left out from a counter of the process, so
     # in one child the second of two equal texts would differ.

@@ -1,0 +1,36 @@
+"""Protos compared by content."""
+
+import pytest
+
+from kernelcast.errors import HloError
+from kernelcast.hlo.proto import canonical_proto
+from kernelcast.hlo.xla import proto_to_text, text_to_proto
+
+TEXT = """HloModule m, frontend_attributes={a="1",b="2",c="3",d="4"}
+ENTRY e {
+  ROOT p = f32[200]{0} parameter(0), frontend_attributes={a="1",b="2",c="3",d="4",e="5"}
+}
+"""
+
+
+def test_two_parses_of_one_text_are_equal() -> None:
+    assert len({canonical_proto(text_to_proto(TEXT)) for _ in range(10)}) == 1
+
+
+@pytest.mark.parametrize(
+    "change", [("f32[200]", "f32[300]"), ('a="1"', 'a="9"'), ("HloModule m", "HloModule n")]
+)
+def test_other_content_differs(change: tuple[str, str]) -> None:
+    assert canonical_proto(text_to_proto(TEXT)) != canonical_proto(text_to_proto(TEXT.replace(*change)))
+
+
+def test_what_is_left_is_a_proto() -> None:
+    assert "f32[200]{0} parameter(0)" in proto_to_text(canonical_proto(text_to_proto(TEXT)))
+
+
+@pytest.mark.parametrize("proto", [b"\xff", b"\x0a\x05abc", b"\x0b", b"\x1a\x02\xff\xff"])
+def test_other_bytes_are_refused(proto: bytes) -> None:
+    with pytest.raises(HloError, match="expected a serialised HloModuleProto"):
+        canonical_proto(proto)
+    with pytest.raises(HloError, match="expected a serialised HloModuleProto"):
+        proto_to_text(proto)

@@ -1,8 +1,8 @@
 """The fusion task's table: every model on the kernels of programs that none of them has seen.
 
 Per program, as in the paper's Table 2: mean absolute percentage error over kernels of at least 5 µs and of
-those below, and Kendall's τ over those of at least 5 µs; then the median over programs, and the median of that
-over seeds.
+those below, and Kendall's τ over those of at least 5 µs; then the median over programs; then the median of
+that over seeds.
 """
 
 from __future__ import annotations

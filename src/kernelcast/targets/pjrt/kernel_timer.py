@@ -110,7 +110,7 @@ class KernelTimer:
         worker: Worker[Device],
         rule: KernelRule,
         *,
-        statistic: Statistic = Statistic.GATED_MEDIAN,
+        statistic: Statistic,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:

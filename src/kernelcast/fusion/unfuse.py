@@ -268,8 +268,9 @@ class _ScopeBuilder:
                 )
             )
         number = self._node(
-            instruction, operands, (False,) * len(operands), digest, slot=(slot, _LAST), new=True
-        )
+            instruction, operands, (False,) * len(operands), digest,
+            slot=(slot, _LAST), new=True, name=instruction.name,
+        )  # fmt: skip
         self._kernels[number] = DefaultKernel(instruction=instruction, operands=operands, members=1 << number)
         return number
 

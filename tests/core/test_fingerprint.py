@@ -219,3 +219,24 @@ def test_renaming_and_reordering_change_nothing(program: Program, seed: int):
     assert canonical_program(shuffled(program, seed)) == canonical
     assert canonical_program(canonical) == canonical
     assert parse(format_program(canonical)) == canonical
+
+
+def test_called_computations_are_numbered_in_the_order_of_the_canonical_text():
+    text = """HloModule m
+
+%yes (a: f32[4]) -> f32[4] {
+  ROOT %a = f32[4]{0} parameter(0)
+}
+
+%no (b: f32[4]) -> f32[4] {
+  %b = f32[4]{0} parameter(0)
+  ROOT %n = f32[4]{0} negate(%b)
+}
+
+ENTRY %main (p: pred[], x: f32[4]) -> f32[4] {
+  %p = pred[] parameter(0)
+  %x = f32[4]{0} parameter(1)
+  ROOT %c = f32[4]{0} conditional(%p, %x, %x), true_computation=%yes, false_computation=%no
+}
+"""
+    assert canonical_text(canonical_text(text)) == canonical_text(text)

@@ -158,7 +158,9 @@ class _Rewriter:
         for name in _post_order(operands, computation.root, ()):
             instruction = computation[name]
             called[name] = {}
-            for callee in instruction.called:
+            # In the order in which they will be printed, so that the canonical form is its own.
+            in_order = replace(instruction, attributes=tuple(sorted(instruction.attributes)))
+            for callee in in_order.called:
                 called[name][callee], order = self._call(callee, renumber=instruction.opcode == "fusion")
                 if instruction.opcode == "fusion":
                     operands[name] = tuple(instruction.operands[number] for number in order)

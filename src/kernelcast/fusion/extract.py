@@ -156,7 +156,7 @@ def in_place_outputs(program: Program, instruction: Instruction) -> tuple[tuple[
 def kind_of(program: Program, instruction: Instruction) -> Kind:
     """The family of code that a launched instruction becomes."""
     if instruction.opcode == "fusion":
-        if "fusion_config" in (instruction.attribute("backend_config") or ""):
+        if instruction.attribute("kind") == "kCustom":
             return Kind.LIBRARY
         return _kind_of_fusion(program, instruction)
     if instruction.opcode == "dynamic-update-slice":

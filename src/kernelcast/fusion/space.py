@@ -27,7 +27,7 @@ from kernelcast.fusion.plan import FusionPlan, Group, Setting
 from kernelcast.fusion.rules import XLA_CPU, Rules
 from kernelcast.fusion.siblings import dimensions_of, have_order, may_be_grouped, siblings_of
 from kernelcast.fusion.unfuse import Region, content_digest, unfuse
-from kernelcast.hlo.alias import clobbered
+from kernelcast.hlo.alias import Hazard, clobbered, hazards
 from kernelcast.hlo.program import Program
 from kernelcast.hlo.trips import ONCE, TripCount, execution_counts
 
@@ -229,6 +229,11 @@ class FusionSpace:
     def multiplicity(self, group: KernelGroup) -> TripCount:
         """How often a kernel runs in one run of the program."""
         return self.execution_counts.get(self.scopes[group.scope].computation.name, ONCE)
+
+    @cached_property
+    def own_hazards(self) -> frozenset[Hazard]:
+        """What the analysis of overwritten values finds in the compiler's own module; mostly nothing."""
+        return frozenset(hazards(self.original))
 
     @cached_property
     def execution_counts(self) -> Mapping[str, TripCount]:

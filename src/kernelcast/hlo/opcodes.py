@@ -33,3 +33,20 @@ TRANSPARENT = frozenset({
 
 # These launch no kernel of their own: their computations do.
 CONTROL_FLOW = frozenset({"call", "conditional", "while", "async-start", "async-update", "async-done"})
+
+# All that jaxlib 0.10's parser knows, without the asynchronous forms (``-start``, ``-update``, ``-done``).
+KNOWN = (
+    ELEMENTWISE
+    | TRANSPARENT
+    | {"async-done", "async-start", "async-update", "call", "conditional", "while"}
+    | {
+        "all-gather", "all-reduce", "all-to-all", "batch-norm-grad", "batch-norm-inference",
+        "batch-norm-training", "bitcast-convert", "broadcast", "cholesky", "collective-broadcast",
+        "collective-permute", "concatenate", "convolution", "custom-call", "dot", "dynamic-reshape",
+        "dynamic-slice", "dynamic-update-slice", "fft", "fusion", "gather", "get-dimension-size", "infeed",
+        "iota", "outfeed", "pad", "partition-id", "ragged-all-to-all", "ragged-dot", "recv", "reduce",
+        "reduce-scatter", "reduce-window", "replica-id", "reshape", "reverse", "rng", "rng-bit-generator",
+        "rng-get-and-update-state", "scaled-dot", "scan", "scatter", "select-and-scatter", "send",
+        "set-dimension-size", "slice", "sort", "topk", "transpose", "triangular-solve",
+    }
+)  # fmt: skip

@@ -12,7 +12,7 @@ from kernelcast.hlo.program import Program
 from kernelcast.hlo.sources.artefact import Artefact, acquire
 from kernelcast.hlo.sources.formats import Format, module_proto
 from kernelcast.hlo.sources.stage import Stage
-from kernelcast.hlo.text import parse
+from kernelcast.hlo.verify import parse_verified
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ def _program(artefact: Artefact) -> Program:
             stablehlo = artefact.converted(Conversion.EXPORT_TO_STABLEHLO, artefact.content)
             text = _text_of_stablehlo(artefact, stablehlo)
     try:
-        return parse(text)
+        return parse_verified(text)
     except HloError as error:
         raise _placed(error, artefact.origin) from error
 

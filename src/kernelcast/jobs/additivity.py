@@ -147,7 +147,7 @@ def _measured(
             for plan, t, calls in zip(plans, timed[2:], sums, strict=True)
         ],
         "kernels": {
-            key: {"bytes": _bytes_touched(kernel), "outcome": outcome_to_json(outcomes[key])}
+            key: {"bytes": bytes_touched(kernel), "outcome": outcome_to_json(outcomes[key])}
             for key, kernel in kernels.items()
         },
     }  # fmt: skip
@@ -193,7 +193,7 @@ def _timed_plans(entry: Mapping[str, Any], identity: TargetIdentity) -> tuple[Ti
     return own, plans
 
 
-def _bytes_touched(kernel: Kernel) -> int:
+def bytes_touched(kernel: Kernel) -> int:
     """Bytes of a kernel's parameters and results: what tells a large kernel from a small one."""
     entry = kernel.program.entry_computation
     shapes: list[Shape] = [p.shape for p in entry.parameters] + [entry.root_instruction.shape]

@@ -186,7 +186,7 @@ def _disturbances(examination: Examination) -> list[str]:
     changing = [governor for governor in around.governors if governor != "performance"]
     if changing:
         found.append(
-            f"the clock governor is {', '.join(changing)}: set it to performance, or the clock changes meanwhile"
+            f"the clock governor is {', '.join(changing)}: set it to performance, or the clock changes"
         )
     if len(around.cpus) == 1:
         found.append("only one CPU: this program and its worker share it")

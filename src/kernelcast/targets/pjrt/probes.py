@@ -102,7 +102,10 @@ def repeats(target: XlaCpu, *, times: int) -> list[Repeat]:
 
 
 def peaks(target: XlaCpu) -> Peaks | None:
-    """What one thread can do at most, by a matrix product and an addition of arrays of 48 MB in all; None on a machine too loud to tell."""
+    """What one thread can do at most, by a matrix product and an addition of arrays of 48 MB in all.
+
+    None on a machine too loud to tell.
+    """
     kernels = {"dot": _kernel(_DOT.format(n=_DOT_SIZE)), "add": _kernel(_ADD.format(n=_COPY_ELEMENTS))}
     seconds = {
         key: outcome.seconds(target.options.label)

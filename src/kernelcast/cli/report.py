@@ -8,12 +8,9 @@ from typing import Annotated
 import typer
 
 from kernelcast.cli.output import JsonOption, emit, table
+from kernelcast.cli.recording import RepositoryOption
 
 app = typer.Typer(help="Recorded results and the tables made from them.", no_args_is_help=True)
-
-RepositoryOption = Annotated[
-    Path, typer.Option("--repository", help="Root of the checkout whose docs are meant.", file_okay=False)
-]
 
 
 @app.command()

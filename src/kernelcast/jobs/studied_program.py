@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,8 +18,8 @@ class StudiedProgram(Protocol):
         """Name that stays the same over time."""
         ...
 
-    def build(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """A function, and its arguments as trees of shapes."""
+    def build(self) -> tuple[object, tuple[Any, ...]]:
+        """What a target captures: a function with its arguments as trees of shapes, or HLO without any."""
         ...
 
     def example_inputs(self, seed: int) -> list[np.ndarray]:
@@ -30,5 +29,5 @@ class StudiedProgram(Protocol):
 
 def captured(program: StudiedProgram, target: Fuses) -> FusionSpace:
     """The fusion space of a program on a target."""
-    function, arguments = program.build()
-    return target.space(function, *arguments)
+    source, arguments = program.build()
+    return target.space(source, *arguments)

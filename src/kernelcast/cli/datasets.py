@@ -1,0 +1,140 @@
+"""``kernelcast collect`` and ``kernelcast train``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernelcast.cli.choices import chosen_variants, integers, usable_cpus
+from kernelcast.cli.output import JsonOption, emit, facts, percent, stderr, table
+from kernelcast.cli.recording import RecordOption, RepositoryOption, record
+
+CpusOption = Annotated[str, typer.Option("--cpus", help="Processors to time on, e.g. 0,1; all if not given.")]
+MinutesOption = Annotated[
+    float | None, typer.Option(help="Begin no kernel after so many minutes; all are timed if not given.")
+]
+
+
+def collect(
+    out: Annotated[Path, typer.Argument(help="Folder of the dataset; an existing one is gone on with.")],
+    program: Annotated[
+        list[str] | None, typer.Option(help="Zoo program or variant, may be repeated; all if not given.")
+    ] = None,
+    random_plans: Annotated[int, typer.Option(min=0, help="Random plans of each program.")] = 10,
+    kernels_per_program: Annotated[int, typer.Option(min=1, help="Kernels of one program, at most.")] = 400,
+    minutes: MinutesOption = None,
+    cpus: CpusOption = "",
+    passes: Annotated[int, typer.Option(min=1, help="Visits to each kernel.")] = 2,
+    spacing: Annotated[float, typer.Option(min=0, help="Seconds between two visits, at least.")] = 60.0,
+    seed: Annotated[int, typer.Option(help="Of the plans and the order.")] = 0,
+    record_results: RecordOption = False,
+    repository: RepositoryOption = Path(),
+    as_json: JsonOption = False,
+) -> None:
+    """Draws plans of zoo programs and times their kernels; may be stopped and run again at any time."""
+    from kernelcast.cli.collect_display import collect_display
+    from kernelcast.data.outcomes import labels
+    from kernelcast.data.rule import LabelRule
+    from kernelcast.data.store import Dataset
+    from kernelcast.jobs.collect import CollectSettings
+    from kernelcast.jobs.collect import collect as run
+    from kernelcast.jobs.cpu_tools import cpu_identity, cpu_tools
+    from kernelcast.jobs.records import collect_figures, records
+    from kernelcast.jobs.zoo_source import ZooSource
+    from kernelcast.targets.pjrt.xla_cpu import XlaCpu
+
+    rule = LabelRule(passes=passes, spacing_s=spacing)
+    chosen = usable_cpus(cpus)
+    settings = CollectSettings(
+        seed=seed,
+        random_plans=random_plans,
+        kernels_per_program=kernels_per_program,
+        budget_s=None if minutes is None else 60 * minutes,
+        cpus=chosen,
+    )
+    variants = chosen_variants(program)
+    with XlaCpu(cpu=chosen[0]) as capture, collect_display() as watch:
+        report = run(
+            out,
+            [ZooSource(variant, capture) for variant in variants],
+            target=cpu_identity(),
+            rule=rule,
+            tools=cpu_tools(rule, anchor_cpu=chosen[0]),
+            settings=settings,
+            watch=watch,
+        )
+    progress = report.progress
+    emit(
+        report,
+        as_json=as_json,
+        render=facts(
+            str(out),
+            {
+                "kernels in the dataset": f"{report.total:,}",
+                "finished now": f"{progress.finished:,} ({progress.kernels_per_s:.1f}/s)",
+                "failed now": ", ".join(f"{n} {why}" for why, n in progress.failures.items()) or "none",
+                "left": f"{progress.left:,}",
+                "quiet share": percent(progress.quiet_share),
+                "programs": f"{report.programs} surveyed, {len(report.problems)} left out",
+                **{f"left out: {name}": why for name, why in report.problems.items()},
+            },
+        ),
+    )
+    labelled = len(labels(Dataset.open(out)).fingerprints)
+    record(
+        "kernelcast collect",
+        repository,
+        lambda made: records(collect_figures(report, labelled=labelled), made, seeds=[seed]),
+        wanted=record_results,
+    )
+    if report.was_interrupted:
+        raise typer.Exit(130)
+
+
+def train(
+    dataset: Annotated[Path, typer.Argument(help="Folder of a dataset.")],
+    out: Annotated[Path, typer.Argument(help="Folder for checkpoints, one per model and seed.")],
+    split: Annotated[Path, typer.Option(help="File that says which families train.")] = Path(
+        "experiments/split-family.json"
+    ),
+    model: Annotated[
+        list[str] | None, typer.Option(help="gnn or gnn_static, may be repeated; both if not given.")
+    ] = None,
+    seeds: Annotated[str, typer.Option(help="Comma-separated.")] = "0,1,2,3,4",
+    as_json: JsonOption = False,
+) -> None:
+    """Trains models on a dataset; finished seeds are kept when run again."""
+    from kernelcast.jobs.train import MODELS, train_models
+    from kernelcast.model.train import Epoch
+
+    console = stderr()
+
+    def watch(name: str, seed: int, epoch: Epoch) -> None:
+        console.print(
+            f"{name} seed {seed} epoch {epoch.number}: training {epoch.train_loss:.4f}, "
+            f"validation {epoch.validation_error:.4f}"
+        )
+
+    results = train_models(
+        dataset, split, models=model or list(MODELS), seeds=integers(seeds, "--seeds"), out=out, watch=watch
+    )
+    emit(
+        results,
+        as_json=as_json,
+        render=table(
+            f"{len(results)} checkpoints",
+            {
+                "model": "left",
+                "seed": "right",
+                "epochs": "right",
+                "mean |log error|": "right",
+                "folder": "left",
+            },
+            [
+                [r.model, str(r.seed), str(r.epochs), f"{r.validation_error:.4f}", str(r.folder)]
+                for r in results
+            ],
+        ),
+    )

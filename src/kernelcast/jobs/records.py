@@ -1,0 +1,165 @@
+"""From the reports of studies to the records that the docs print."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from kernelcast.jobs.additivity import AdditivityReport
+from kernelcast.jobs.collect import CollectReport
+from kernelcast.jobs.evaluate_fusion import FusionTable
+from kernelcast.jobs.oracle import OracleReport
+from kernelcast.jobs.plans_tried import PlansReport
+from kernelcast.jobs.roundtrip import RoundtripReport
+from kernelcast.report.provenance import Provenance
+from kernelcast.report.results import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A named number with its noise, before it is known where it was made."""
+
+    name: str
+    value: float
+    unit: str
+    noise: str
+
+
+def records(
+    figures: Iterable[Figure], made: Provenance, *, seeds: Iterable[int] = (), split: str = "none"
+) -> list[Record]:
+    """Records of the figures that exist; a NaN is a figure that this run could not give."""
+    seeds = tuple(seeds)
+    return [
+        made.record(f.name, f.value, f.unit, seeds=seeds, split=split, noise=f.noise)
+        for f in figures
+        if math.isfinite(f.value)
+    ]
+
+
+def roundtrip_figures(report: RoundtripReport) -> Iterator[Figure]:
+    """How HLO text is read and written."""
+    speed = report.speed
+    yield Figure(
+        name="hlo.roundtrip.modules_fraction",
+        value=report.modules.same_fraction,
+        unit="fraction",
+        noise=f"exact; {report.modules.tried} modules",
+    )
+    yield Figure(
+        name="hlo.read.instructions_per_s",
+        value=speed.instructions_per_s,
+        unit="1/s",
+        noise=f"best of 5 on {speed.instructions:,} instructions; time per instruction {speed.slowdown:.2f}× "
+        f"that of a text of {speed.smaller_instructions:,}",
+    )
+
+
+def plans_figures(report: PlansReport) -> Iterator[Figure]:
+    """What became of imposed plans."""
+    failures = ", ".join(f"{n} {why}" for why, n in report.failures.items()) or "no other failure"
+    noise = f"{report.programs} programs, {len(report.not_captured)} not captured; {failures}"
+    for name, value, unit in (
+        ("cpu.reimposed_default_identical_fraction", report.identical_fraction, "fraction"),
+        ("cpu.plans.tried", report.tried, "count"),
+        ("cpu.plans.wrong_values", len(report.wrong_values), "count"),
+        ("cpu.plans.failed_fraction", report.failed_fraction, "fraction"),
+    ):
+        yield Figure(name=name, value=value, unit=unit, noise=noise)
+
+
+def additivity_figures(report: AdditivityReport) -> Iterator[Figure]:
+    """How well sums of kernels rank plans: medians over programs, and every program by itself."""
+    programs = [*report.note, *report.new]
+    spread = f"{len(programs)} programs, {len(report.new)} of them not used for the memory factor"
+    fitted = f"fitted on {len(report.note)} programs"
+    repeat = f"whole programs repeat within {100 * report.median('repeat_error'):.1f} %"
+    for name, value, unit, noise in (
+        ("tau_median", report.median("tau"), "fraction",
+         f"{spread}; split-half τ of whole programs {report.median('repeat_tau'):.2f}"),
+        ("regret_median", report.median("regret"), "ratio", spread),
+        ("abs_error_median", 100 * report.median("abs_error"), "%", f"{spread}; {repeat}"),
+        ("new_programs.tau_median", report.median("tau", report.new), "fraction", spread),
+        ("new_programs.regret_median", report.median("regret", report.new), "ratio", spread),
+        ("memory_factor.scale", report.factor.scale, "ratio", fitted),
+        ("memory_factor.slope", report.factor.slope, "fraction", fitted),
+    ):  # fmt: skip
+        yield Figure(name=f"cpu.additivity.{name}", value=value, unit=unit, noise=noise)
+    for row in programs:
+        noise = f"split-half τ {row.repeat_tau:.2f}, repeats within {100 * row.repeat_error:.1f} %"
+        for name, value, unit in (
+            ("plans", row.plans, "count"),
+            ("tau", row.tau, "fraction"),
+            ("repeat_tau", row.repeat_tau, "fraction"),
+            ("regret", row.regret, "ratio"),
+            ("slope", row.slope, "ratio"),
+            ("abs_error", 100 * row.abs_error, "%"),
+            ("repeat_error", 100 * row.repeat_error, "%"),
+        ):
+            full = f"cpu.additivity.program.{record_word(row.program)}.{name}"
+            yield Figure(name=full, value=value, unit=unit, noise=noise)
+
+
+def oracle_figures(report: OracleReport) -> Iterator[Figure]:
+    """How well labels repeat."""
+    long, short = report.bands
+    noise = (
+        f"{report.drawn} kernels, {100 * report.dropped_share:.1f} % dropped, quiet share "
+        f"{report.quiet_share:.2f} (first {report.first_quiet_share:.2f}), "
+        f"at least {report.least_gap_s / 60:.0f} min apart"
+    )
+    for name, value, unit in (
+        ("mape_ge5us", long.mape, "%"),
+        ("mape_lt5us", short.mape, "%"),
+        ("tau_ge5us", long.tau, "fraction"),
+        ("median_ge5us", long.median, "%"),
+        ("kernels_ge5us", long.kernels, "count"),
+        ("kernels_lt5us", short.kernels, "count"),
+    ):
+        yield Figure(name=f"cpu.oracle.{name}", value=value, unit=unit, noise=noise)
+
+
+def fusion_figures(table: FusionTable) -> Iterator[Figure]:
+    """The fusion task's table: medians over programs of each model, and every program of each."""
+    start = "cpu.fusion.family_split"
+    for row in table.summaries:
+        population = "" if row.population == "all" else f".{row.population}"
+        low, high = row.mape_ge5us_range
+        noise = (
+            f"{row.seeds} seeds, MAPE ≥ 5 µs {low:.1f}–{high:.1f} % over them; {row.programs} programs; "
+            f"{100 * row.extrapolated_share:.0f} % extrapolated"
+        )
+        for name, value, unit in (
+            ("mape_ge5us_median", row.mape_ge5us, "%"),
+            ("mape_lt5us_median", row.mape_lt5us, "%"),
+            ("tau_median", row.tau_ge5us, "fraction"),
+        ):
+            full = f"{start}{population}.{name}.{row.model}"
+            yield Figure(name=full, value=value, unit=unit, noise=noise)
+    for row in table.rows:
+        if row.population == "all":
+            for name, value, unit, count in (
+                ("mape_ge5us", row.mape_ge5us, "%", row.kernels_ge5us),
+                ("tau_ge5us", row.tau_ge5us, "fraction", row.kernels_ge5us),
+                ("mape_lt5us", row.mape_lt5us, "%", row.kernels_lt5us),
+            ):
+                full = f"{start}.program.{name}.{record_word(row.program)}.{row.model}"
+                yield Figure(name=full, value=value, unit=unit, noise=f"{count} kernels")
+
+
+def collect_figures(report: CollectReport, *, labelled: int) -> Iterator[Figure]:
+    """The size of a dataset, and how fast it grew."""
+    progress = report.progress
+    noise = f"quiet share {progress.quiet_share:.2f} over {progress.elapsed_s / 60:.0f} min"
+    yield Figure(name="dataset.kernels", value=labelled, unit="count", noise=noise)
+    yield Figure(name="collect.kernels_per_s", value=progress.kernels_per_s, unit="1/s", noise=noise)
+
+
+def record_word(name: str) -> str:
+    """A program's id as one word of a record's name.
+
+    >>> record_word("rbf/256-wide")
+    'rbf_256-wide'
+    """
+    return name.lower().replace("/", "_").replace(".", "_")

@@ -222,6 +222,25 @@ def nothing_much(x):
     return x[:0] * 2, x.sum(), jnp.float32(3.0)
 
 
+def random_state(key, x):
+    """The next state is a view of what another kernel computes."""
+
+    def body(carry, _):
+        key, x = carry
+        key, now = jax.random.split(key)
+        return (key, x + jax.random.normal(now, x.shape) * 0.1), x.sum()
+
+    return jax.lax.scan(body, (key, x), None, length=4)
+
+
+def segment_means(x, segment):
+    """The zeros that a scatter overwrites are also used elsewhere."""
+    rectified = jnp.maximum(x, jnp.zeros_like(x))
+    sums = jnp.zeros_like(x).at[segment].add(rectified)
+    counts = jnp.zeros(x.shape[0]).at[segment].add(1.0)
+    return sums / jnp.maximum(counts, 1.0)[:, None] - rectified
+
+
 def programs() -> dict[str, Made]:
     """Name to function and example arguments. A name that ends in ``donated`` gives away argument 0."""
     x, v = _normal(64), _normal(4)
@@ -263,6 +282,8 @@ def programs() -> dict[str, Made]:
         "halves": (halves, (_normal(16, 32).astype(jnp.bfloat16), _normal(32, 16).astype(jnp.bfloat16))),
         "complex_numbers": (complex_numbers, (_normal(8, 8),)),
         "constant_table": (constant_table, (_normal(8, 8),)),
+        "random_state": (random_state, (np.array([1, 2], "uint32"), _normal(8))),
+        "segment_means": (segment_means, (_normal(12, 8), np.arange(12, dtype="int32") % 5)),
         "nothing_much": (nothing_much, (_normal(8),)),
     }
     return made

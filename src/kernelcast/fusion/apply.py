@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from kernelcast.errors import PlanError
 from kernelcast.fusion.emit import Emitted, emit, result_name
 from kernelcast.fusion.grouping import bits
-from kernelcast.fusion.overwrites import sorted_by_priority
+from kernelcast.fusion.overwrites import Overwrites, sorted_by_priority
 from kernelcast.fusion.plan import FusionPlan
 from kernelcast.fusion.space import FusionSpace
 from kernelcast.hlo.alias import hazards
@@ -74,10 +75,9 @@ def _scheduled(
     for unit, mask in enumerate(members):
         for member in bits(mask):
             before[unit].update(unit_of[other] for other in scope.nodes[member].after)
-            for value in () if is_frozen else overwrites.reads[member]:
-                for writer in overwrites.writers[value]:
-                    if unit_of[writer] != unit:
-                        before[unit_of[writer]].add(unit)
+            if not is_frozen:
+                for writer in _overwritten_by(overwrites, member, unit, unit_of):
+                    before[writer].add(unit)
     order = sorted_by_priority(before, priority)
     if order is None:
         raise PlanError(
@@ -90,6 +90,21 @@ def _scheduled(
         root=result_name(scope, scope.root),
     )
     return body, [c for unit in order if (c := units[unit].computation) is not None]
+
+
+def _overwritten_by(
+    overwrites: Overwrites, member: int, unit: int, unit_of: Mapping[int, int]
+) -> Iterator[int]:
+    """The units that overwrite what a member of a unit reads; not the unit itself.
+
+    Args:
+        unit_of: the unit of each result.
+    """
+    for value in overwrites.reads[member]:
+        for views in overwrites.writers[value]:
+            results = [view for view in views if view in unit_of]
+            own = max((view for view in results if unit_of[view] == unit), default=-1)
+            yield from (unit_of[view] for view in results if view > own)
 
 
 def _reachable(program: Program) -> Program:

@@ -32,20 +32,22 @@ class Overwrites:
     Attributes:
         reads: for each node the clobbered values that it reads itself.
         tainted: for each node those that its kernel reads in the default on its behalf.
-        writers: for each clobbered value the nodes that overwrite it.
+        writers: for each clobbered value what overwrites it: a node and the views of it, ascending. A plan
+            that computes the node inside the kernel of a view has that kernel write the buffer.
     """
 
     reads: tuple[frozenset[Value], ...]
     tainted: tuple[frozenset[Value], ...]
-    writers: Mapping[Value, tuple[int, ...]]
+    writers: Mapping[Value, tuple[tuple[int, ...], ...]]
 
     def pairs(self) -> Iterable[tuple[int, int]]:
         """(reader, writer): nodes whose kernels may read a value, and others that overwrite it."""
         for reader, values in enumerate(self.tainted):
             for value in values:
-                for writer in self.writers[value]:
-                    if writer != reader:
-                        yield reader, writer
+                for views in self.writers[value]:
+                    for writer in views:
+                        if reader not in views or reader < writer:
+                            yield reader, writer
 
 
 def overwrites_of(
@@ -67,8 +69,22 @@ def overwrites_of(
     for number in range(len(tainted)):
         for producer in producers.get(number, ()):
             tainted[number] |= tainted[producer]
-    writers = {value: tuple(scope.number_of[name] for name in names) for value, names in clobbered.items()}
+    writers = {
+        value: tuple(_with_views(scope, scope.number_of[name]) for name in names)
+        for value, names in clobbered.items()
+    }
     return Overwrites(reads=reads, tainted=tuple(tainted), writers=writers)
+
+
+def _with_views(scope: Scope, number: int) -> tuple[int, ...]:
+    found = {number}
+    pending = [number]
+    while pending:
+        for user in scope.users[pending.pop()]:
+            if scope.nodes[user].instruction.opcode == "bitcast" and user not in found:
+                found.add(user)
+                pending.append(user)
+    return tuple(sorted(found))
 
 
 def _reads(

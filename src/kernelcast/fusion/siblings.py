@@ -31,7 +31,7 @@ def siblings_of(scope: Scope, needed: Sequence[int], overwrites: Overwrites) -> 
 def may_be_grouped(scope: Scope, overwrites: Overwrites, number: int) -> bool:
     """Whether the rules let a node be one of several results, and no in-place update is involved."""
     node = scope.nodes[number]
-    writes = any(number in writers for writers in overwrites.writers.values())
+    writes = any(number in views for writers in overwrites.writers.values() for views in writers)
     return (
         node.rule is not None
         and node.rule.grouped

@@ -5,7 +5,8 @@ computes it again, become one node: two operations are one where opcode, shape w
 operands and called computations agree, and the compiler fused the same of their operands. (The last
 condition keeps clones apart of which one had an operand fused and the other read it from memory; without it
 the default would not be a plan.) Results of distinct instructions of the module never become one: they are
-distinct buffers, and a loop may update both.
+distinct buffers, and a loop may update both. A result that will be overwritten does not become one with its
+clones either: whoever computes the value himself may do so at any time, whoever reads that buffer may not.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from kernelcast.core.fingerprint import canonical_attributes
 from kernelcast.fusion.graph import NO_REGION, DefaultKernel, FusedPair, Node, Scope
 from kernelcast.fusion.rules import Rule, Rules
+from kernelcast.hlo.alias import clobbered
 from kernelcast.hlo.program import Computation, Instruction, Program
 
 
@@ -61,6 +63,7 @@ def unfuse(program: Program, rules: Rules) -> Unfused:
     """
     contents = _contents(program)
     paths = _paths(program)
+    overwritten = clobbered(program)
     regions: list[Region] = []
     kept: list[tuple[str, str, str]] = []
     scopes: list[Scope] = []
@@ -69,6 +72,7 @@ def unfuse(program: Program, rules: Rules) -> Unfused:
         builder = _ScopeBuilder(
             program, computation, rules, contents, used_names,
             scope=len(scopes), first_region=len(regions), path=paths.get(computation.name, computation.name),
+            overwritten=frozenset(name for name, _ in overwritten.get(computation.name, ())),
         )  # fmt: skip
         scopes.append(builder.build())
         regions.extend(builder.regions)
@@ -154,7 +158,6 @@ class _Expansion:
     region: int
     members: int = 0
     pairs: list[FusedPair] = field(default_factory=list)
-    salt: str = ""
     count: int = 0
 
 
@@ -172,6 +175,7 @@ class _ScopeBuilder:
         scope: int,
         first_region: int,
         path: str,
+        overwritten: frozenset[str],
     ) -> None:
         self._program = program
         self._computation = computation
@@ -182,6 +186,7 @@ class _ScopeBuilder:
         self._scope = scope
         self._first_region = first_region
         self._path = path
+        self._overwritten = overwritten
         self._nodes: list[Node] = []
         self._number: dict[str, int] = {}  # of names in the original computation
         self._by_key: dict[object, int] = {}
@@ -267,10 +272,8 @@ class _ScopeBuilder:
                     slot=(slot, _LAST),
                 )
             )
-        number = self._node(
-            instruction, operands, (False,) * len(operands), digest,
-            slot=(slot, _LAST), new=True, name=instruction.name,
-        )  # fmt: skip
+        inside = (False,) * len(operands)
+        number = self._node(instruction, operands, inside, slot=(slot, _LAST), result_of=instruction.name)
         self._kernels[number] = DefaultKernel(instruction=instruction, operands=operands, members=1 << number)
         return number
 
@@ -287,11 +290,9 @@ class _ScopeBuilder:
         outer = tuple(self._number[operand] for operand in fusion.operands)
         region = self._first_region + len(self.regions) if self._is_library(fusion) else NO_REGION
         expansion = _Expansion(slot=slot, region=region)
-        if region != NO_REGION:
-            expansion.salt = f"region{region}"
         fused = self._program[fusion.called[0]]
         bound = [(number, False) for number in outer]
-        result = self._expand(fused, bound, expansion, is_outermost=True)
+        result = self._expand(fused, bound, expansion, result_of=fusion.name)
         self._kernels[result] = DefaultKernel(
             instruction=fusion, operands=outer, members=expansion.members, region=region
         )
@@ -306,7 +307,7 @@ class _ScopeBuilder:
         bound: Sequence[tuple[int, bool]],
         expansion: _Expansion,
         *,
-        is_outermost: bool,
+        result_of: str | None = None,
     ) -> int:
         """Adds the operations of a fused computation; the number of its result.
 
@@ -314,7 +315,7 @@ class _ScopeBuilder:
             fused: the computation.
             bound: for each parameter the node, and whether the same kernel computes it.
             expansion: gathers members and fused pairs.
-            is_outermost: whether its root is the result of the kernel.
+            result_of: the module's instruction whose result its root is; None for a nested fusion.
         """
         local: dict[str, tuple[int, bool]] = {}
         for instruction in fused:
@@ -325,16 +326,16 @@ class _ScopeBuilder:
             elif instruction.opcode == "fusion":
                 inner = self._program[instruction.called[0]]
                 arguments = [local[operand] for operand in instruction.operands]
-                number = self._expand(inner, arguments, expansion, is_outermost=False)
+                number = self._expand(inner, arguments, expansion)
                 local[instruction.name] = (number, True)
             else:
                 operands = tuple(local[operand][0] for operand in instruction.operands)
                 inside = tuple(local[operand][1] for operand in instruction.operands)
-                is_result = is_outermost and instruction.name == fused.root
+                is_result = result_of is not None and instruction.name == fused.root
                 number = self._node(
-                    instruction, operands, inside, self._value(instruction, operands),
+                    instruction, operands, inside,
                     slot=(expansion.slot, _LAST if is_result else expansion.count),
-                    new=is_result, region=expansion.region, salt=expansion.salt,
+                    result_of=result_of if is_result else None, region=expansion.region,
                 )  # fmt: skip
                 expansion.count += 1
                 expansion.members |= 1 << number
@@ -351,48 +352,50 @@ class _ScopeBuilder:
         instruction: Instruction,
         operands: tuple[int, ...],
         inside: tuple[bool, ...],
-        value: str,
         *,
         slot: tuple[int, int],
-        new: bool,
-        name: str | None = None,
+        result_of: str | None = None,
         region: int = NO_REGION,
-        salt: str = "",
     ) -> int:
         """The number of an operation's node, found or made.
 
         Args:
-            new: the result of an instruction of the module; it may become one with a clone, but not with
-                another result.
-            name: of the instruction in this scope; None for one from inside a fusion.
+            inside: for each operand whether the same kernel computes it.
+            result_of: the module's instruction whose result it is. It may become one with a clone, but not
+                with another result, and not where its buffer will be overwritten.
         """
+        value = self._value(instruction, operands)
         # Equal scalar constants are one value, wherever they stand; other operands count as nodes.
-        identities = tuple(
-            self._nodes[o].value
-            if self._nodes[o].is_constant and self._nodes[o].instruction.shape.rank == 0
-            else o
-            for o in operands
-        )
-        key = (instruction.opcode, value, identities, inside, salt)
+        identities = tuple(self._scalar_value(operand) or operand for operand in operands)
+        key = (instruction.opcode, value, identities, inside, region)
         found = self._by_key.get(key)
-        if found is not None and not (new and found in self._kernels):
-            if new:
+        is_apart = result_of is not None and (found in self._kernels or result_of in self._overwritten)
+        if found is not None and not is_apart:
+            if result_of is not None:
                 self._nodes[found] = replace(self._nodes[found], slot=slot)
             return found
         shapes = [self._nodes[operand].instruction.shape for operand in operands]
-        own_name = name if name is not None else self._fresh(instruction.name)
-        node = Node(
-            instruction=replace(instruction, name=own_name, operands=tuple(self._name(o) for o in operands)),
-            operands=operands,
-            rule=self._rules.rule(instruction, shapes),
-            region=region,
-            value=content_digest(value, salt, self._ordinal((value, salt))),
-            slot=slot,
+        name = instruction.name if result_of == instruction.name else self._fresh(instruction.name)
+        number = self._append(
+            Node(
+                instruction=replace(
+                    instruction, name=name, operands=tuple(self._name(operand) for operand in operands)
+                ),
+                operands=operands,
+                rule=self._rules.rule(instruction, shapes),
+                region=region,
+                value=content_digest(value, region >= 0, self._ordinal((value, region))),
+                slot=slot,
+            )
         )
-        number = self._append(node)
-        if found is None:
+        if not is_apart:
             self._by_key[key] = number
         return number
+
+    def _scalar_value(self, number: int) -> str:
+        """The value of a scalar constant; empty for other nodes."""
+        node = self._nodes[number]
+        return node.value if node.is_constant and node.instruction.shape.rank == 0 else ""
 
     def _inline_constant(self, constant: Instruction, expansion: _Expansion) -> int:
         value = self._value(constant, ())

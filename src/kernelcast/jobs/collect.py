@@ -198,7 +198,7 @@ class Collection:
         elapsed_s = self._tools.clock() - self._begin_s
         attempts = self._finished + sum(self._failures.values())
         work_s = len(self._todo) * elapsed_s / attempts if attempts else float("nan")
-        left_s = min(work_s, self._left_s()) if attempts else self._left_s()
+        left_s = max(0.0, min(work_s, self._left_s()) if attempts else self._left_s())
         return CollectProgress(
             stage=stage, detail=self._occasion, left=len(self._todo), finished=self._finished,
             failures=dict(self._failures.most_common()), elapsed_s=elapsed_s, left_s=left_s,

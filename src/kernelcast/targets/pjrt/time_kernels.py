@@ -210,7 +210,8 @@ def _runs_of_long_loop(batch: _Batch, branch: int) -> int:
     """How many runs make a loop that lasts ``LOOP_S``.
 
     The loop is grown until it does, by the seconds in which this thread ran: a guess from one disturbed run
-    would leave a short kernel with two runs.
+    would leave a short kernel with two runs. Nor is a first call believed: the first dot of a process takes
+    a millisecond in its library, whatever its size.
     """
 
     def seconds(branch: int, runs: int) -> float:
@@ -220,9 +221,9 @@ def _runs_of_long_loop(batch: _Batch, branch: int) -> int:
     call_s = min(seconds(batch.empty, 1) for _ in range(5))
     runs = 2
     while runs < _MOST_RUNS:
-        loop_s = seconds(branch, runs) - call_s
-        if loop_s < 4 * LOOP_S:  # only then is repeating it cheap
-            loop_s = min(loop_s, *(seconds(branch, runs) - call_s for _ in range(2)))
+        loop_s = min(seconds(branch, runs) for _ in range(2)) - call_s
+        if loop_s < 4 * LOOP_S:  # only then is one more cheap
+            loop_s = min(loop_s, seconds(branch, runs) - call_s)
         if loop_s >= 0.7 * LOOP_S:
             break
         wanted = runs * LOOP_S / max(loop_s, 1e-6)

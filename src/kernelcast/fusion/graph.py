@@ -58,6 +58,21 @@ class DefaultKernel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """A library call that may be made of generated loops instead.
+
+    Attributes:
+        scope: number of the computation.
+        root: node number of its result.
+        members: bit n is set for each of its nodes.
+    """
+
+    scope: int
+    root: int
+    members: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FusedPair:
     """A producer that the default computes inside the kernel of its consumer."""
 

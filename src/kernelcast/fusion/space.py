@@ -11,7 +11,7 @@ from kernelcast.errors import PlanError
 from kernelcast.fusion.edges import Edge, ScopeEdges, edges_of
 from kernelcast.fusion.emit import lone_kernel
 from kernelcast.fusion.extract import NOT_LAUNCHED
-from kernelcast.fusion.graph import NO_REGION, Scope
+from kernelcast.fusion.graph import NO_REGION, Region, Scope
 from kernelcast.fusion.grouping import (
     Form,
     KernelGroup,
@@ -25,8 +25,9 @@ from kernelcast.fusion.grouping import (
 from kernelcast.fusion.overwrites import Overwrites, overwrites_of
 from kernelcast.fusion.plan import FusionPlan, Group, Setting
 from kernelcast.fusion.rules import XLA_CPU, Rules
+from kernelcast.fusion.scope_builder import content_digest
 from kernelcast.fusion.siblings import dimensions_of, have_order, may_be_grouped, siblings_of
-from kernelcast.fusion.unfuse import Region, content_digest, unfuse
+from kernelcast.fusion.unfuse import unfuse
 from kernelcast.hlo.alias import Hazard, clobbered, hazards
 from kernelcast.hlo.program import Program
 from kernelcast.hlo.trips import ONCE, TripCount, execution_counts
@@ -47,7 +48,7 @@ class FusionSpace:
         tables: the edges of each scope.
         overwrites: the clobbered values of each scope.
         regions: library calls that may be generated loops instead.
-        unexpressed: what of the default no plan can change, and why; one line each.
+        kept_whole: (computation, instruction, reason) of fusions that no plan takes apart.
     """
 
     original: Program
@@ -57,7 +58,7 @@ class FusionSpace:
     tables: tuple[ScopeEdges, ...]
     overwrites: tuple[Overwrites, ...]
     regions: tuple[Region, ...]
-    unexpressed: tuple[str, ...]
+    kept_whole: tuple[tuple[str, str, str], ...]
     _kernels: dict[KernelGroup, Kernel] = field(default_factory=dict, repr=False)
     _too_large: dict[KernelGroup, str] = field(default_factory=dict, repr=False)
     _settled: dict[tuple[int, int, int], Settled] = field(default_factory=dict, repr=False)
@@ -72,6 +73,28 @@ class FusionSpace:
         """Numbers of the edges that are decisions; the others keep their default."""
         fixed = sum(table.fixed << table.first for table in self.tables)
         return tuple(number for number in range(len(self.edges)) if not fixed >> number & 1)
+
+    @cached_property
+    def unexpressed(self) -> tuple[str, ...]:
+        """What of the default no plan can change, or no plan can say; one line each, with the reason."""
+        base = default(self)
+        lines = [
+            f"computation {place}, %{name}: stays whole, {reason}" for place, name, reason in self.kept_whole
+        ]
+        for number, (scope, table) in enumerate(zip(self.scopes, self.tables, strict=True)):
+            name = scope.computation.name
+            if table.is_frozen and table.count:
+                lines.append(
+                    f"computation {name}: keeps the compiler's fusions, since in-place updates allow no other "
+                    "order"
+                )
+            groups = {group.roots[0]: group for group in self.scope_groups(base, number)}
+            lines.extend(
+                f"computation {name}, %{kernel.instruction.name}: the default plan has another kernel there"
+                for root, kernel in scope.kernels.items()
+                if root not in groups or groups[root].members != kernel.members
+            )
+        return tuple(lines)
 
     @cached_property
     def siblings(self) -> tuple[tuple[int, int, int], ...]:
@@ -339,35 +362,24 @@ def space_of(program: Program, rules: Rules = XLA_CPU) -> FusionSpace:
             f"module {program.name} is not scheduled: capture the final module, after the compiler's last "
             "pass"
         )
-    unfused_program = unfuse(program, rules)
-    overwritten = clobbered(unfused_program.program)
+    taken_apart = unfuse(program, rules)
+    overwritten = clobbered(taken_apart.program)
     overwrites: list[Overwrites] = []
     tables: list[ScopeEdges] = []
-    for number, scope in enumerate(unfused_program.scopes):
+    for number, scope in enumerate(taken_apart.scopes):
         name = scope.computation.name
-        overwrites.append(overwrites_of(scope, unfused_program.program[name], overwritten.get(name, {})))
+        overwrites.append(overwrites_of(scope, taken_apart.program[name], overwritten.get(name, {})))
         first = tables[-1].first + tables[-1].count if tables else 0
         tables.append(edges_of(scope, number, first, overwrites[-1], rules))
     return FusionSpace(
         original=program,
-        program=unfused_program.program,
+        program=taken_apart.program,
         rules=rules,
-        scopes=unfused_program.scopes,
+        scopes=taken_apart.scopes,
         tables=tuple(tables),
         overwrites=tuple(overwrites),
-        regions=unfused_program.regions,
-        unexpressed=(
-            *(
-                f"computation {computation}, %{name}: stays whole, {reason}"
-                for computation, name, reason in unfused_program.kept_whole
-            ),
-            *(
-                f"computation {scope.computation.name}: keeps the compiler's fusions, since in-place updates "
-                "allow no other order"
-                for scope, table in zip(unfused_program.scopes, tables, strict=True)
-                if table.is_frozen and table.count
-            ),
-        ),
+        regions=taken_apart.regions,
+        kept_whole=taken_apart.kept_whole,
     )
 
 

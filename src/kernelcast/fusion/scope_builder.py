@@ -1,0 +1,340 @@
+"""The nodes of one scheduled computation, its fusions taken apart.
+
+The clones of a producer, one in each kernel that computes it again, become one node: two operations are one
+where opcode, shape with layout, attributes, operands and called computations agree, and the compiler fused
+the same of their operands. (The last condition keeps clones apart of which one had an operand fused and the
+other read it from memory; without it the default would not be a plan.)
+
+Results of distinct instructions of the module never become one: they are distinct buffers, and a loop may
+update both. A result that will be overwritten does not become one with its clones either: what computes the
+value itself may do so at any time, what reads that buffer may not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from kernelcast.core.fingerprint import canonical_attributes
+from kernelcast.fusion.graph import NO_REGION, DefaultKernel, FusedPair, Node, Region, Scope
+from kernelcast.fusion.rules import Rule, Rules
+from kernelcast.hlo.program import Computation, Instruction, Program
+
+
+def content_digest(*parts: object) -> str:
+    """16 hexadecimal digits that stand for a tuple of texts and numbers."""
+    return hashlib.blake2b(repr(parts).encode(), digest_size=8).hexdigest()
+
+
+@dataclass(slots=True)
+class _Expansion:
+    """What is gathered while one fusion is taken apart."""
+
+    slot: int
+    region: int
+    members: int = 0
+    pairs: list[FusedPair] = field(default_factory=list)
+    count: int = 0
+
+
+class ScopeBuilder:
+    """Builds the nodes of one scheduled computation."""
+
+    def __init__(
+        self,
+        program: Program,
+        computation: Computation,
+        rules: Rules,
+        contents: dict[str, str],
+        used_names: set[str],
+        *,
+        scope: int,
+        first_region: int,
+        path: str,
+        overwritten: frozenset[str],
+    ) -> None:
+        self._program = program
+        self._computation = computation
+        self._rules = rules
+        self._contents = contents
+        self._used_names = used_names
+        self._own_names = {i.name for i in computation}
+        self._scope = scope
+        self._first_region = first_region
+        self._path = path
+        self._overwritten = overwritten
+        self._nodes: list[Node] = []
+        self._number: dict[str, int] = {}  # of names in the original computation
+        self._by_key: dict[object, int] = {}
+        self._kernels: dict[int, DefaultKernel] = {}
+        self._fused: set[FusedPair] = set()
+        self._pinned = _pinned(computation)
+        self.regions: list[Region] = []
+        self.kept_whole: list[tuple[str, str]] = []
+
+    def build(self) -> Scope:
+        for slot, instruction in enumerate(self._computation):
+            reason = self._why_whole(instruction) if instruction.opcode == "fusion" else ""
+            if instruction.opcode == "fusion" and not reason:
+                self._number[instruction.name] = self._take_apart(instruction, slot)
+                continue
+            if reason:
+                self.kept_whole.append((instruction.name, reason))
+            self._number[instruction.name] = self._add_as_it_is(instruction, slot)
+        return Scope(
+            computation=self._computation,
+            nodes=tuple(self._nodes),
+            root=self._number[self._computation.root],
+            kernels=self._kernels,
+            fused=frozenset(self._fused),
+            path=self._path,
+        )
+
+    def _why_whole(self, fusion: Instruction) -> str:
+        """Why a fusion is not taken apart; empty where it is."""
+        if fusion.name in self._pinned:
+            return "control edges hold it in its place"
+        if not fusion.shape.is_array and self._program[fusion.called[0]].root_instruction.opcode == "tuple":
+            return "it has several results"
+        kind = fusion.attribute("kind")
+        if kind != "kLoop" and not self._is_library(fusion):
+            return f"kind={kind} is not generated loops"
+        return self._illegal_member(self._program[fusion.called[0]])
+
+    def _is_library(self, fusion: Instruction) -> bool:
+        config = fusion.attribute("backend_config") or ""
+        return fusion.attribute("kind") == "kCustom" and any(
+            f'"{kind}"' in config for kind in self._rules.library_kinds
+        )
+
+    def _illegal_member(self, fused: Computation) -> str:
+        if fused.root_instruction.opcode in ("parameter", "constant"):
+            return "it computes nothing"
+        for instruction in fused:
+            if instruction.opcode in ("parameter", "constant"):
+                continue
+            if instruction.opcode == "fusion":
+                if instruction.attribute("kind") != "kLoop":
+                    return f"%{instruction.name} inside it is no generated loop"
+                reason = self._illegal_member(self._program[instruction.called[0]])
+                if reason:
+                    return reason
+                continue
+            rule = self._rules.rule(instruction, [fused[operand].shape for operand in instruction.operands])
+            if rule is None:
+                return f"no rule allows %{instruction.name} ({instruction.opcode}) in a fusion"
+            if instruction.name != fused.root and not (rule.producer and instruction.shape.is_array):
+                return f"no rule allows %{instruction.name} ({instruction.opcode}) as a producer"
+            if instruction.name == fused.root and not rule.root:
+                return f"no rule allows %{instruction.name} ({instruction.opcode}) as the result"
+        return ""
+
+    def _add_as_it_is(self, instruction: Instruction, slot: int) -> int:
+        """A node for an instruction of the module itself. It never becomes one with another of them."""
+        operands = tuple(self._number[operand] for operand in instruction.operands)
+        renamed = replace(instruction, operands=tuple(self._name(operand) for operand in operands))
+        rule = self._rule_of(instruction, operands)
+        digest = self._value(instruction, operands)
+        if rule is None:
+            if instruction.opcode not in _PURE_DATA:
+                digest = content_digest(digest, self._ordinal(digest))
+            return self._append(
+                Node(
+                    instruction=renamed,
+                    operands=operands,
+                    after=tuple(self._number[name] for name in instruction.control_predecessors),
+                    rule=None,
+                    value=digest,
+                    slot=(slot, _LAST),
+                )
+            )
+        inside = (False,) * len(operands)
+        number = self._node(instruction, operands, inside, slot=(slot, _LAST), result_of=instruction.name)
+        self._kernels[number] = DefaultKernel(instruction=instruction, operands=operands, members=1 << number)
+        return number
+
+    def _rule_of(self, instruction: Instruction, operands: tuple[int, ...]) -> Rule | None:
+        if instruction.name in self._pinned:
+            return None
+        shapes = [self._nodes[operand].instruction.shape for operand in operands]
+        if instruction.opcode == "copy" and shapes[0] == instruction.shape:
+            return None  # put there by copy insertion to keep two buffers apart: never fused
+        return self._rules.rule(instruction, shapes)
+
+    def _take_apart(self, fusion: Instruction, slot: int) -> int:
+        """Nodes for the operations of a fusion; the number of its result."""
+        outer = tuple(self._number[operand] for operand in fusion.operands)
+        region = self._first_region + len(self.regions) if self._is_library(fusion) else NO_REGION
+        expansion = _Expansion(slot=slot, region=region)
+        fused = self._program[fusion.called[0]]
+        bound = [(number, False) for number in outer]
+        result = self._expand(fused, bound, expansion, result_of=fusion.name)
+        self._kernels[result] = DefaultKernel(
+            instruction=fusion, operands=outer, members=expansion.members, region=region
+        )
+        self._fused.update(expansion.pairs)
+        if region != NO_REGION:
+            self.regions.append(Region(scope=self._scope, root=result, members=expansion.members))
+        return result
+
+    def _expand(
+        self,
+        fused: Computation,
+        bound: Sequence[tuple[int, bool]],
+        expansion: _Expansion,
+        *,
+        result_of: str | None = None,
+    ) -> int:
+        """Adds the operations of a fused computation; the number of its result.
+
+        Args:
+            fused: the computation.
+            bound: for each parameter the node, and whether the same kernel computes it.
+            expansion: gathers members and fused pairs.
+            result_of: the module's instruction whose result its root is; None for a nested fusion.
+        """
+        local: dict[str, tuple[int, bool]] = {}
+        for instruction in fused:
+            if instruction.parameter_number is not None:
+                local[instruction.name] = bound[instruction.parameter_number]
+            elif instruction.opcode == "constant":
+                local[instruction.name] = (self._inline_constant(instruction, expansion), False)
+            elif instruction.opcode == "fusion":
+                inner = self._program[instruction.called[0]]
+                arguments = [local[operand] for operand in instruction.operands]
+                number = self._expand(inner, arguments, expansion)
+                local[instruction.name] = (number, True)
+            else:
+                operands = tuple(local[operand][0] for operand in instruction.operands)
+                inside = tuple(local[operand][1] for operand in instruction.operands)
+                is_result = result_of is not None and instruction.name == fused.root
+                number = self._node(
+                    instruction, operands, inside,
+                    slot=(expansion.slot, _LAST if is_result else expansion.count),
+                    result_of=result_of if is_result else None, region=expansion.region,
+                )  # fmt: skip
+                expansion.count += 1
+                expansion.members |= 1 << number
+                expansion.pairs.extend(
+                    FusedPair(producer=operand, consumer=number)
+                    for operand, is_inside in zip(operands, inside, strict=True)
+                    if is_inside
+                )
+                local[instruction.name] = (number, True)
+        return local[fused.root][0]
+
+    def _node(
+        self,
+        instruction: Instruction,
+        operands: tuple[int, ...],
+        inside: tuple[bool, ...],
+        *,
+        slot: tuple[int, int],
+        result_of: str | None = None,
+        region: int = NO_REGION,
+    ) -> int:
+        """The number of an operation's node, found or made.
+
+        Args:
+            inside: for each operand whether the same kernel computes it.
+            result_of: the module's instruction whose result it is. It may become one with a clone, but not
+                with another result, and not where its buffer will be overwritten.
+        """
+        value = self._value(instruction, operands)
+        # Equal scalar constants are one value, wherever they stand; other operands count as nodes.
+        identities = tuple(self._scalar_value(operand) or operand for operand in operands)
+        key = (instruction.opcode, value, identities, inside, region)
+        found = self._by_key.get(key)
+        is_apart = result_of is not None and (found in self._kernels or result_of in self._overwritten)
+        if found is not None and not is_apart:
+            if result_of is not None:
+                self._nodes[found] = replace(self._nodes[found], slot=slot)
+            return found
+        shapes = [self._nodes[operand].instruction.shape for operand in operands]
+        name = instruction.name if result_of == instruction.name else self._fresh(instruction.name)
+        number = self._append(
+            Node(
+                instruction=replace(
+                    instruction, name=name, operands=tuple(self._name(operand) for operand in operands)
+                ),
+                operands=operands,
+                rule=self._rules.rule(instruction, shapes),
+                region=region,
+                value=content_digest(value, region >= 0, self._ordinal((value, region))),
+                slot=slot,
+            )
+        )
+        if not is_apart:
+            self._by_key[key] = number
+        return number
+
+    def _scalar_value(self, number: int) -> str:
+        """The value of a scalar constant; empty for other nodes."""
+        node = self._nodes[number]
+        return node.value if node.is_constant and node.instruction.shape.rank == 0 else ""
+
+    def _inline_constant(self, constant: Instruction, expansion: _Expansion) -> int:
+        value = self._value(constant, ())
+        key = ("constant", value, constant.name if constant.is_elided else "")
+        if key not in self._by_key:
+            self._by_key[key] = self._append(
+                Node(
+                    instruction=replace(constant, name=self._fresh(constant.name)),
+                    operands=(),
+                    rule=None,
+                    value=value,
+                    slot=(expansion.slot, expansion.count),
+                    is_inline_constant=True,
+                )
+            )
+        return self._by_key[key]
+
+    def _append(self, node: Node) -> int:
+        self._nodes.append(node)
+        return len(self._nodes) - 1
+
+    def _name(self, number: int) -> str:
+        return self._nodes[number].instruction.name
+
+    def _fresh(self, name: str) -> str:
+        """The name itself where this scope does not use it yet, else one that the module does not use."""
+        if name not in self._own_names:
+            self._own_names.add(name)
+            return name
+        suffix = 1
+        while f"{name}.u{suffix}" in self._used_names:
+            suffix += 1
+        unique = f"{name}.u{suffix}"
+        self._used_names.add(unique)
+        self._own_names.add(unique)
+        return unique
+
+    def _value(self, instruction: Instruction, operands: tuple[int, ...]) -> str:
+        return content_digest(
+            instruction.opcode,
+            str(instruction.shape),
+            canonical_attributes(instruction, self._contents),
+            instruction.literal,
+            instruction.parameter_number,
+            [self._nodes[operand].value for operand in operands],
+        )
+
+    def _ordinal(self, key: object) -> int:
+        """How many values of one content came before: 0 for the first."""
+        count = self._by_key.get(("ordinal", key), -1) + 1
+        self._by_key["ordinal", key] = count
+        return count
+
+
+_LAST = 1 << 30  # position of a result: after all that its instruction computes on the way
+_PURE_DATA = frozenset({"parameter", "constant", "tuple", "get-tuple-element"})
+
+
+def _pinned(computation: Computation) -> frozenset[str]:
+    """Instructions with a control edge at either end."""
+    found: set[str] = set()
+    for instruction in computation:
+        if instruction.control_predecessors:
+            found.update((instruction.name, *instruction.control_predecessors))
+    return frozenset(found)

@@ -9,18 +9,14 @@ import typer
 
 from kernelcast.cli.choices import chosen_variants, integers, usable_cpus
 from kernelcast.cli.output import JsonOption, duration, emit, facts, percent, progress, table
+from kernelcast.cli.plan_studies import additivity, tuning
 from kernelcast.cli.recording import RecordOption, RepositoryOption, record
+from kernelcast.cli.study_options import CpuOption, JournalOption, ProgramOption, SeedOption
 
 app = typer.Typer(help="The studies behind the figures in the docs.", no_args_is_help=True)
 
-JournalOption = Annotated[
-    Path, typer.Option(help="File of finished work; run again with it, a study goes on where it was.")
-]
-SeedOption = Annotated[int, typer.Option(help="Of everything random.")]
-CpuOption = Annotated[int | None, typer.Option(help="Processor to work on; the last one if not given.")]
-ProgramOption = Annotated[
-    list[str] | None, typer.Option(help="Zoo program or variant, may be repeated; all if not given.")
-]
+app.command()(additivity)
+app.command()(tuning)
 
 
 @app.command()
@@ -119,98 +115,6 @@ def plans(
         "kernelcast evaluate plans",
         repository,
         lambda made: records(plans_figures(report), made, seeds=[seed]),
-        wanted=record_results,
-    )
-
-
-@app.command()
-def additivity(
-    design: Annotated[Path, typer.Option(help="File that says what is timed.")] = Path(
-        "experiments/additivity.json"
-    ),
-    draw: Annotated[
-        bool, typer.Option("--draw", help="Draw the design into that file; time nothing.")
-    ] = False,
-    note: Annotated[
-        list[str] | None, typer.Option(help="With --draw: a program that the memory factor is fitted on.")
-    ] = None,
-    new: Annotated[list[str] | None, typer.Option(help="With --draw: any other program.")] = None,
-    plans_each: Annotated[int, typer.Option(min=2, help="With --draw: random plans of each program.")] = 40,
-    program: Annotated[list[str] | None, typer.Option(help="Only these programs of the design.")] = None,
-    journal: JournalOption = Path("out/additivity.jsonl"),
-    seed: SeedOption = 0,
-    cpu: CpuOption = None,
-    record_results: RecordOption = False,
-    repository: RepositoryOption = Path(),
-    as_json: JsonOption = False,
-) -> None:
-    """Do sums of kernel times rank plans as whole programs do?"""
-    from kernelcast import zoo
-    from kernelcast.errors import KernelcastError
-    from kernelcast.jobs.additivity import measure_additivity
-    from kernelcast.jobs.additivity_design import AdditivityDesign, draw_design
-    from kernelcast.jobs.records import additivity_figures, records
-    from kernelcast.targets.pjrt.xla_cpu import XlaCpu
-
-    with XlaCpu(cpu=cpu) as target:
-        if draw:
-            if not new:
-                raise typer.BadParameter("--draw needs at least one --new program")
-            found = draw_design(
-                [zoo.find(n) for n in note or ()],
-                [zoo.find(n) for n in new],
-                target,
-                plans_each=plans_each,
-                seed=seed,
-            )
-            found.write(design)
-            sizes = {name: len(plans) for name, plans in found.plans.items()}
-            emit(sizes, as_json=as_json, render=facts(str(design), dict(sizes)))
-            return
-        fixed = AdditivityDesign.read(design)
-        wanted = program or fixed.programs
-        unknown = sorted(set(wanted) - set(fixed.programs))
-        if unknown:
-            raise KernelcastError(f"{design} has no {', '.join(unknown)}; it has {', '.join(fixed.programs)}")
-        with progress() as display:
-            task = display.add_task("programs", total=len(wanted))
-            report = measure_additivity(
-                fixed,
-                [zoo.find(name) for name in wanted],
-                target,
-                journal=journal,
-                seed=seed,
-                progress=lambda name, done, total: display.update(task, description=name, completed=done),
-            )
-    columns = {
-        "program": "left", "plans": "right", "τ": "right", "τ of halves": "right", "regret": "right",
-        "slope": "right", "error": "right", "repeats": "right", "quiet": "right",
-    }  # fmt: skip
-    rows = [
-        [
-            r.program, str(r.plans), f"{r.tau:.2f}", f"{r.repeat_tau:.2f}", f"{r.regret:.3f}",
-            f"{r.slope:.2f}", percent(r.abs_error), percent(r.repeat_error), percent(r.quiet_share),
-        ]
-        for r in (*report.note, *report.new)
-    ]  # fmt: skip
-    emit(
-        report,
-        as_json=as_json,
-        render=[
-            table("additivity", columns, rows),
-            f"medians: τ {report.median('tau'):.2f}, regret {report.median('regret'):.3f}, error "
-            f"{percent(report.median('abs_error'))}; of programs not used for the memory factor: τ "
-            f"{report.median('tau', report.new):.2f}, regret {report.median('regret', report.new):.3f}",
-            f"memory factor: {report.factor.scale:.3f} · 2^({report.factor.slope:.3f} · "
-            "doublings above 4 MiB)",
-        ],
-    )
-    record(
-        "kernelcast evaluate additivity",
-        repository,
-        lambda made: records(
-            additivity_figures(report), made, seeds=[fixed.seed, seed], split="experiments/additivity.json"
-        ),
         wanted=record_results,
     )
 

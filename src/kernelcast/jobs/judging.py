@@ -78,7 +78,7 @@ def judge(
         why=_sentence(ratio, tolerated, passed),
         over_default=ratio.inverse,
         over_library_off=time_ratio(timing, off, rounds="odd").inverse if off is not None else None,
-        over_best_default=time_ratio(timing, _better(default, off), rounds="odd").inverse,
+        over_best_default=time_ratio(timing, better_default(default, off), rounds="odd").inverse,
         control=noise,
     )
 
@@ -94,7 +94,8 @@ def fastest(default: Timing, candidates: Sequence[Timing | Failure]) -> int | No
     return min(known, key=known.__getitem__) if known else None
 
 
-def _better(default: Timing, library_off: Timing | None) -> Timing:
+def better_default(default: Timing, library_off: Timing | None) -> Timing:
+    """The faster of the two defaults on even rounds."""
     if library_off is None or not time_ratio(library_off, default, rounds="even").value < 1:
         return default
     return library_off

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from kernelcast.jobs.additivity import AdditivityReport
 from kernelcast.jobs.collect import CollectReport
+from kernelcast.jobs.comparison import Ratio
 from kernelcast.jobs.evaluate_fusion import FusionTable
 from kernelcast.jobs.oracle import OracleReport
 from kernelcast.jobs.plans_tried import PlansReport
 from kernelcast.jobs.roundtrip import RoundtripReport
+from kernelcast.jobs.tuning_report import CONDITIONS, MODEL, TuningReport
 from kernelcast.report.provenance import Provenance
 from kernelcast.report.results import Record
 
@@ -146,6 +148,42 @@ def fusion_figures(table: FusionTable) -> Iterator[Figure]:
             ):
                 full = f"{start}.program.{name}.{record_word(row.program)}.{row.model}"
                 yield Figure(name=full, value=value, unit=unit, noise=f"{count} kernels")
+
+
+def tuning_figures(report: TuningReport) -> Iterator[Figure]:
+    """What the model recovers from un-fused plans, and what tuning gains over the defaults."""
+    rows = report.unfused_start
+    start = "cpu.tune.unfused_start"
+    if rows:
+        spread = f"{len(rows)} programs; A/A {_range([row.control.value for row in rows])}"
+        recovered = report.recovered(MODEL)
+        yield Figure(name=f"{start}.recovered_of_10", value=recovered, unit="count", noise=spread)
+        for condition in CONDITIONS:
+            name = f"{start}.recovered.{condition.replace('-', '_')}"
+            yield Figure(name=name, value=report.recovered(condition), unit="count", noise=spread)
+    for row in rows:
+        for name, ratio in {"unfused": row.start, **row.found}.items():
+            full = f"{start}.program.{record_word(row.program)}.{name.replace('-', '_')}"
+            yield Figure(name=full, value=ratio.value, unit="ratio", noise=_noise(ratio, row.control))
+    for row in report.from_default:
+        for name, ratio in (
+            ("gain", row.over_default),
+            ("gain_over_library_off", row.over_library_off),
+            ("gain_over_best_default", row.over_best_default),
+        ):
+            if ratio is not None:
+                noise = _noise(ratio, row.control)
+                yield Figure(name=f"cpu.tune.{name}.{row.name}", value=ratio.value, unit="ratio", noise=noise)
+
+
+def _noise(ratio: Ratio, control: Ratio) -> str:
+    loud = "" if ratio.quiet else ", loud rounds included"
+    return f"90 % interval {ratio.lower:.3f}–{ratio.upper:.3f}, A/A {control.value:.3f}{loud}"
+
+
+def _range(values: Iterable[float]) -> str:
+    found = list(values)
+    return f"{min(found):.3f}–{max(found):.3f}"
 
 
 def collect_figures(report: CollectReport, *, labelled: int) -> Iterator[Figure]:

@@ -46,6 +46,7 @@ class TargetIdentity:
         values["flags"], values["label"] = tuple(values["flags"]), Statistic(values["label"])
         return TargetIdentity(**values)
 
-    def __str__(self) -> str:
-        flags = " ".join(self.flags)
-        return f"{self.kind} on {self.chip}, {self.compiler}, {self.threads} thread(s) {flags}".rstrip()
+    def differences(self, other: TargetIdentity) -> str:
+        """What differs from another identity, in words: ``label: a, not b; threads: 1, not 2``."""
+        mine, theirs = asdict(self), asdict(other)
+        return "; ".join(f"{k}: {mine[k]}, not {theirs[k]}" for k in mine if mine[k] != theirs[k])

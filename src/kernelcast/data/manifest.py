@@ -116,8 +116,8 @@ def check_target(folder: Path, manifest: Manifest, target: TargetIdentity) -> No
     """Raises SchemaError where the dataset was measured on another target."""
     if manifest.target.digest != target.digest:
         raise SchemaError(
-            f"{folder} was measured on {manifest.target} (target {manifest.target.digest}), "
-            f"not on {target} (target {target.digest}): times of two targets do not mix; use another folder"
+            f"{folder} was measured on target {manifest.target.digest}, not on {target.digest} "
+            f"({manifest.target.differences(target)}): times of two targets do not mix; use another folder"
         )
 
 

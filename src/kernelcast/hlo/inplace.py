@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kernelcast.hlo.attributes import slice_ranges
 from kernelcast.hlo.opcodes import ELEMENTWISE
 from kernelcast.hlo.program import Computation, Instruction, Program
 from kernelcast.hlo.shape import ELEMENT_BITS, Shape
@@ -119,16 +120,42 @@ def _only_updated(fused: Computation, value: tuple[str, Index], updater: str | N
     for user, number in _uses(fused, value):
         if user.name == updater and number == 0:
             continue
-        same_window = (
-            update.opcode == "dynamic-update-slice"
-            and user.opcode == "dynamic-slice"
-            and number == 0
-            and user.operands[1:] == update.operands[2:]
-            and user.shape.dimensions == fused[update.operands[1]].shape.dimensions
-        )
-        if not (same_window and _reaches_elementwise(fused, user, update)):
+        reads_window = number == 0 and _is_updated_window(fused, user, update)
+        if not (reads_window and _reaches_elementwise(fused, user, update)):
             return False
     return True
+
+
+def _is_updated_window(fused: Computation, read: Instruction, update: Instruction) -> bool:
+    """Whether a slice takes exactly the elements that an update slice replaces."""
+    if update.opcode != "dynamic-update-slice":
+        return False
+    window = fused[update.operands[1]].shape.dimensions
+    if read.shape.dimensions != window:
+        return False
+    starts = _starts(fused, update.operands[2:], fused[update.operands[0]].shape, window)
+    if read.opcode == "dynamic-slice":
+        return _starts(fused, read.operands[1:], fused[read.operands[0]].shape, window) == starts
+    if read.opcode == "slice":
+        return [part.start for part in slice_ranges(read)] == starts and all(
+            part.stride == 1 for part in slice_ranges(read)
+        )
+    return False
+
+
+def _starts(
+    fused: Computation, operands: tuple[str, ...], whole: Shape, window: tuple[int, ...]
+) -> list[int | str]:
+    """The first index in each dimension: a number, moved inside the array as XLA does, or a name."""
+    starts: list[int | str] = []
+    for number, operand in enumerate(operands):
+        literal = fused[operand].literal
+        if fused[operand].opcode == "constant" and literal is not None and literal.lstrip("-").isdecimal():
+            last = whole.dimensions[number] - window[number]
+            starts.append(max(0, min(int(literal), last)))
+        else:
+            starts.append(operand)
+    return starts
 
 
 def _reaches_elementwise(fused: Computation, start: Instruction, update: Instruction) -> bool:

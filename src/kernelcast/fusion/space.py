@@ -85,7 +85,7 @@ class FusionSpace:
             name = scope.computation.name
             if table.is_frozen and table.count:
                 lines.append(
-                    f"computation {name}: keeps the compiler's fusions, since in-place updates allow no other "
+                    f"computation {name}: keeps the compiler's fusions: in-place updates allow no other "
                     "order"
                 )
             groups = {group.roots[0]: group for group in self.scope_groups(base, number)}

@@ -17,6 +17,7 @@ from kernelcast.errors import HloError, KernelcastError
 from kernelcast.hlo.sources import Loaded, Stage, load, to_stablehlo
 from kernelcast.hlo.sources.dump import list_dump
 from kernelcast.hlo.sources.formats import Format, module_proto, sniff
+from kernelcast.hlo.text import parse
 from kernelcast.hlo.xla import text_to_proto
 
 SHAPE = jax.ShapeDtypeStruct((4, 8), jnp.float32)
@@ -207,7 +208,7 @@ def test_the_stage_of_a_text_is_told_and_checked() -> None:
 def test_elided_constants_are_refused_by_name_where_values_are_needed() -> None:
     text = "HloModule m\nENTRY e {\n  ROOT table = f32[100] constant({...})\n}"
     assert load(text).program.entry_computation.root_instruction.is_elided
-    with pytest.raises(HloError, match=r"%table: the given text: the values of this constant were left out"):
+    with pytest.raises(HloError, match=r"the given text: %table: the values of this constant were left out"):
         to_stablehlo(text)
 
 
@@ -265,10 +266,19 @@ def test_binary_files_cut_short_are_refused(kind: Format, serialised: dict[Forma
             load(whole[:length])
 
 
-def test_text_that_aborts_xla_costs_only_an_error() -> None:
-    text = "HloModule m\nENTRY e {\n  a = f32[4,8] parameter(0)\n  ROOT r = f32[31] reshape(a)\n}"
-    with pytest.raises(HloError):
-        to_stablehlo(text)
+def test_a_shape_that_aborts_xla_is_told_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "bad.hlo"
+    path.write_text("HloModule m\nENTRY e { a = f32[4,8] parameter(0)\nROOT r = f32[31] reshape(a) }")
+    for read in (load, to_stablehlo):
+        with pytest.raises(HloError, match=r"bad.hlo: line 3, %r: .*32.*31") as caught:
+            read(path)
+        assert (caught.value.line, caught.value.instruction) == (3, "r")
+
+
+def test_an_invalid_program_is_refused_before_xla_sees_it() -> None:
+    program = parse("HloModule m\nENTRY e { a = f32[4,8] parameter(0)\nROOT r = f32[31] reshape(a) }")
+    with pytest.raises(HloError, match="%r"):
+        to_stablehlo(program)
 
 
 def test_missing_files_and_wrong_kinds_are_refused(tmp_path: Path) -> None:

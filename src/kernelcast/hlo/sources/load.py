@@ -12,7 +12,7 @@ from kernelcast.hlo.program import Program
 from kernelcast.hlo.sources.artefact import Artefact, acquire
 from kernelcast.hlo.sources.formats import Format, module_proto
 from kernelcast.hlo.sources.stage import Stage
-from kernelcast.hlo.verify import parse_verified
+from kernelcast.hlo.verify import parse_verified, verify
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ def load(source: object, *arguments: object, stage: Stage | None = None, module:
 
     Raises:
         KernelcastError: the source holds no program, or none of that stage.
-        HloError: the program cannot be read; with the line where the source is text.
+        HloError: the program cannot be read or is not valid; with the line where the source is HLO text.
 
     >>> text = "HloModule m\\nENTRY e {\\n  x = f32[4] parameter(0)\\n  ROOT y = f32[4] tanh(x)\\n}"
     >>> loaded = load(text)
@@ -78,6 +78,7 @@ def to_stablehlo(source: object, *arguments: object, module: str | None = None) 
         HloError: as ``load``, and for invalid HLO, elided constants and HLO that StableHLO cannot express.
     """
     if isinstance(source, Program):
+        verify(source)
         return _named(_stablehlo_of_text(_artefact_of(source), source))
     artefact = acquire(source, arguments, stage=Stage.UNOPTIMISED, module=module)
     match artefact.format:
@@ -111,7 +112,9 @@ def _program(artefact: Artefact) -> Program:
     try:
         return parse_verified(text)
     except HloError as error:
-        raise _placed(error, artefact.origin) from error
+        # Lines of a converted text mean nothing to whoever wrote the original.
+        line = error.line if artefact.format is Format.HLO_TEXT else None
+        raise _placed(error, artefact.origin, line=line) from error
 
 
 def _text_of_stablehlo(artefact: Artefact, module: bytes) -> str:
@@ -124,11 +127,12 @@ def _stablehlo_of_text(artefact: Artefact, program: Program) -> str:
     _refuse_optimised(artefact, program)
     elided = next((i for c in program.computations for i in c if i.is_elided), None)
     if elided is not None:
-        raise HloError(
-            f"{artefact.origin}: the values of this constant were left out when the text was printed; print "
-            "it with print_large_constants, or give the module as a proto",
+        error = HloError(
+            "the values of this constant were left out when the text was printed; print it with "
+            "print_large_constants, or give the module as a proto",
             instruction=elided.name,
         )
+        raise _placed(error, artefact.origin, line=None)
     proto = artefact.converted(Conversion.TEXT_TO_PROTO, format_program(program).encode())
     return artefact.converted(Conversion.PROTO_TO_STABLEHLO, proto).decode()
 
@@ -156,7 +160,9 @@ def _named(stablehlo: str) -> str:
     return start.sub(r"\1 @program", stablehlo, count=1)
 
 
-def _placed(error: HloError, origin: str) -> HloError:
-    placed = HloError(f"{origin}: {error}")
-    placed.line, placed.instruction = error.line, error.instruction
+def _placed(error: HloError, origin: str, *, line: int | None) -> HloError:
+    """The same error with the origin before its place."""
+    inner = HloError(error.message, line=line, instruction=error.instruction)
+    placed = HloError(f"{origin}: {inner}")
+    placed.line, placed.instruction = inner.line, inner.instruction
     return placed

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -20,22 +20,19 @@ from kernelcast.errors import SchemaError
 from kernelcast.fusion.plan import FusionPlan, Untouched
 from kernelcast.fusion.space import FusionSpace
 from kernelcast.hlo.shape import Shape
+from kernelcast.hlo.text import parse
 from kernelcast.jobs.additivity_analysis import ProgramAdditivity, TimedPlan, analyse, is_slow
 from kernelcast.jobs.additivity_design import AdditivityDesign
 from kernelcast.jobs.as_json import Choice, outcome_from_json, outcome_to_json
 from kernelcast.jobs.comparison import whole_seconds
 from kernelcast.jobs.journal import Journal
 from kernelcast.jobs.memory_factor import NO_FACTOR, MemoryFactor, fit_memory_factor
+from kernelcast.jobs.overheads import Overheads, TimesBoth, measure_overheads, overhead_seconds
 from kernelcast.jobs.studied_program import StudiedProgram, captured
-from kernelcast.jobs.tuning_target import TuningTarget
-from kernelcast.targets.protocol import Candidate, TimesKernels
+from kernelcast.targets.protocol import Candidate, ProgramTiming
 
 # A sum is given only where the timed kernels touch at least this share of the bytes that all kernels touch.
 COVERED = 0.99
-
-
-class AdditivityTarget(TuningTarget, TimesKernels, Protocol):
-    """A target that times both kernels and programs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +60,7 @@ class AdditivityReport:
 def measure_additivity(
     design: AdditivityDesign,
     programs: Sequence[StudiedProgram],
-    target: AdditivityTarget,
+    target: TimesBoth,
     *,
     journal: Path,
     seed: int,
@@ -82,10 +79,12 @@ def measure_additivity(
     }  # fmt: skip
     with Journal(journal, header) as log:
         done = {entry["program"] for entry in log.entries}
-        for number, program in enumerate(programs):
-            progress(program.id, number, len(programs))
-            if program.id not in done:
-                log.append(_measured(program, design.plans[program.id], target, seed))
+        left = [program for program in programs if program.id not in done]
+        if left:
+            overheads = measure_overheads(target)
+            for number, program in enumerate(left):
+                progress(program.id, len(programs) - len(left) + number, len(programs))
+                log.append(_measured(program, design.plans[program.id], target, overheads, seed))
         return report(design, log.entries, target.identity)
 
 
@@ -122,7 +121,11 @@ def _factor(programs: Sequence[tuple[str, Timing, Sequence[TimedPlan]]]) -> Memo
 
 
 def _measured(
-    program: StudiedProgram, plans: Sequence[FusionPlan], target: AdditivityTarget, seed: int
+    program: StudiedProgram,
+    plans: Sequence[FusionPlan],
+    target: TimesBoth,
+    overheads: Overheads,
+    seed: int,
 ) -> dict[str, Any]:
     """The journal's entry of a program: all raw samples of its plans and of their kernels."""
     space = captured(program, target)
@@ -143,6 +146,7 @@ def _measured(
             {
                 "plan": plan.encode(), "outcome": outcome_to_json(t.outcome),
                 "temporary_bytes": t.temporary_bytes, "kernels": calls,
+                "overhead_s": _overhead_s(t, overheads),
             }
             for plan, t, calls in zip(plans, timed[2:], sums, strict=True)
         ],
@@ -151,6 +155,11 @@ def _measured(
             for key, kernel in kernels.items()
         },
     }  # fmt: skip
+
+
+def _overhead_s(timed: ProgramTiming, overheads: Overheads) -> float:
+    """Seconds beside the kernels' own in one run; 0 where nothing was compiled."""
+    return overhead_seconds(parse(timed.final_text), overheads).total_s if timed.final_text else 0.0
 
 
 def _calls(space: FusionSpace, plan: FusionPlan, kernels: dict[str, Kernel]) -> dict[str, float]:
@@ -180,7 +189,7 @@ def _timed_plans(entry: Mapping[str, Any], identity: TargetIdentity) -> tuple[Ti
         weight = {key: times * entry["kernels"][key]["bytes"] for key, times in row["kernels"].items()}
         known = {key: times for key, times in row["kernels"].items() if math.isfinite(seconds[key])}
         coverage = sum(weight[key] for key in known) / max(sum(weight.values()), 1)
-        total_s = math.fsum(times * seconds[key] for key, times in known.items())
+        total_s = math.fsum(times * seconds[key] for key, times in known.items()) + row["overhead_s"]
         plans.append(
             TimedPlan(
                 plan=row["plan"],

@@ -92,8 +92,8 @@ def test_case_4_a_library_region_costs_what_it_computes() -> None:
 
 def test_case_4_a_matrix_product_call_is_counted_from_its_shapes() -> None:
     cost = entry_cost(
-        "a = f32[4,8,16] parameter(0)  b = f32[4,16,32] parameter(1)  ROOT d = f32[4,8,32] custom-call(a, b), "
-        'custom_call_target="__onednn$matmul"',
+        "a = f32[4,8,16] parameter(0)  b = f32[4,16,32] parameter(1)  "
+        'ROOT d = f32[4,8,32] custom-call(a, b), custom_call_target="__onednn$matmul"',
         "d",
     )
     assert cost.flops == 2 * 4 * 8 * 16 * 32
@@ -157,10 +157,13 @@ ADD = "add { x = f32[] parameter(0)  y = f32[] parameter(1)  ROOT s = f32[] add(
             40, 160 + 20 + 160, 160,
         ),
         ("p = f32[0,8] parameter(0)  ROOT r = f32[0,8] negate(p)", 0, 0, 0),
-        ("p = c64[64] parameter(0)  ROOT r = c64[64] fft(p), fft_type=FFT, fft_length={64}", 5 * 64 * 6, 512, 512),
+        (
+            "p = c64[64] parameter(0)  ROOT r = c64[64] fft(p), fft_type=FFT, fft_length={64}",
+            5 * 64 * 6, 512, 512,
+        ),
     ],
-    ids=["slice", "dynamic-slice", "in place", "one operand twice", "broadcast", "reduce", "gather", "scatter",
-         "empty", "fft"],
+    ids=["slice", "dynamic-slice", "in place", "one operand twice", "broadcast", "reduce", "gather",
+         "scatter", "empty", "fft"],
 )  # fmt: skip
 def test_one_operation(body: str, flops: float, bytes_read: float, bytes_written: float) -> None:
     cost = entry_cost(body, "r", ADD)
@@ -178,10 +181,12 @@ def test_a_sort_costs_its_comparisons_times_the_comparator() -> None:
 
 def test_a_fusion_computes_and_reads_only_what_its_outputs_need() -> None:
     cost = entry_cost(
-        "p = f32[100] parameter(0)  q = f32[100] parameter(1)  ROOT f = f32[10] fusion(p, q), kind=kLoop, calls=g",
+        "p = f32[100] parameter(0)  q = f32[100] parameter(1)  "
+        "ROOT f = f32[10] fusion(p, q), kind=kLoop, calls=g",
         "f",
         """g { x = f32[100] parameter(0)  y = f32[100] parameter(1)  a = f32[100] exponential(x)
-          unused = f32[100] negate(y)  s = f32[10] slice(a), slice={[0:10]}  ROOT m = f32[10] multiply(s, s) }""",
+          unused = f32[100] negate(y)  s = f32[10] slice(a), slice={[0:10]}
+          ROOT m = f32[10] multiply(s, s) }""",
     )
     assert cost == Cost(flops=10, transcendentals=10, bytes_read=40, bytes_written=40)
 
@@ -224,8 +229,8 @@ def test_valid_positions_are_counted_one_by_one(
 
 
 # Agreement with XLA on straight-line programs. Not compared: sorts and padded windows (XLA counts no
-# comparator and pretends that padding is combined), loops (counted once), updates (XLA's fusions read the whole
-# buffer).
+# comparator and pretends that padding is combined), loops (counted once), updates (XLA's fusions read the
+# whole buffer).
 
 X = np.linspace(0.5, 1.5, 64 * 32, dtype=np.float32).reshape(64, 32)
 STRAIGHT = {

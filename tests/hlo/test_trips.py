@@ -108,9 +108,7 @@ def test_what_is_not_counted_is_a_stated_assumption(changes: dict[str, str]) -> 
 
 def test_the_compilers_own_count_is_believed_first() -> None:
     program = counted()
-    loop = program.entry_computation["w"].with_attribute(
-        "backend_config", '{"known_trip_count":{"n":"12"}}'
-    )
+    loop = program.entry_computation["w"].with_attribute("backend_config", '{"known_trip_count":{"n":"12"}}')
     assert trip_count(program, loop, program.entry_computation) == TripCount(value=12, source=Source.KNOWN)
 
 
@@ -153,14 +151,16 @@ def test_branches_share_their_conditional() -> None:
         lambda b, x: jax.lax.cond(b, jnp.sin, lambda x: x @ x, x), jnp.array(True), jnp.ones((8, 8))
     )
     counts = execution_counts(program)
-    branches = [counts[name] for i in program.entry_computation if i.opcode == "conditional" for name in i.called]
+    branches = [
+        counts[name] for i in program.entry_computation if i.opcode == "conditional" for name in i.called
+    ]
     assert branches == [TripCount(value=0.5, source=Source.ASSUMED)] * 2
 
 
 def test_products_and_sums_are_as_sure_as_their_weakest_part() -> None:
-    assert (
-        TripCount(value=2, source=Source.KNOWN) * TripCount(value=3, source=Source.ASSUMED)
-    ) == TripCount(value=6, source=Source.ASSUMED)
+    assert (TripCount(value=2, source=Source.KNOWN) * TripCount(value=3, source=Source.ASSUMED)) == TripCount(
+        value=6, source=Source.ASSUMED
+    )
     assert (ONCE + TripCount(value=3, source=Source.MEASURED)).source is Source.MEASURED
 
 

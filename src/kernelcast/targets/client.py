@@ -19,8 +19,6 @@ from typing import Any
 import jax
 import numpy as np
 from jax.extend import xla as jax_xla
-from jax.extend.mlir import ir
-from jax.interpreters import mlir
 from jaxlib import _jax  # pyright: ignore[reportAttributeAccessIssue]
 
 from kernelcast.errors import TargetError
@@ -172,30 +170,6 @@ def to_device(array: np.ndarray) -> jax.Array:
     """A copy of the array on the CPU device, 64-bit types kept."""
     with jax.enable_x64(True):
         return jax.device_put(np.array(array), _device()).block_until_ready()
-
-
-def stablehlo_text(bytecode: bytes) -> str:
-    """StableHLO bytecode, portable (``jax.export``) or plain, as text.
-
-    Raises:
-        TargetError: when it is damaged or of another version.
-    """
-    try:
-        with mlir.make_ir_context() as context:
-            if b"StableHLO" in bytecode[:64]:
-                return str(_jax.mlir.deserialize_portable_artifact(bytecode, context))
-            return str(ir.Module.parse(bytecode))
-    except (RuntimeError, ValueError, ir.MLIRError) as error:
-        raise TargetError(f"the StableHLO bytecode cannot be read: {error}") from error
-
-
-def stablehlo_of_hlo(proto: bytes) -> str:
-    """StableHLO text of a serialised HloModuleProto.
-
-    Raises:
-        RuntimeError: where the module uses what StableHLO does not have, such as fusions.
-    """
-    return stablehlo_text(_jax.mlir.hlo_to_stablehlo(proto))
 
 
 def compiler_version() -> str:

@@ -6,7 +6,9 @@ import pytest
 
 from kernelcast.errors import HloError
 from kernelcast.hlo.format import format_program
+from kernelcast.hlo.handover import Accepted, hand_over
 from kernelcast.hlo.program import Instruction, Program
+from kernelcast.hlo.proto import canonical_proto
 from kernelcast.hlo.text import instruction_line, parse
 
 LONG = """
@@ -43,6 +45,41 @@ ENTRY main.2 {
   ROOT t = (f32[8]{0}, f32[]) tuple(sum, zero), control-predecessors={%sum}
 }
 """
+
+# Instructions without a shape, and the shape that XLA's parser gives them.
+IMPLIED = [
+    ("y = negate(x)", "f32[4,2]{0,1}"),
+    ("y = compare(x, x), direction=LT", "pred[4,2]{0,1}"),
+    ("y = transpose(x), dimensions={1,0}", "f32[2,4]{1,0}"),
+    ("y = dot(x, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}", "f32[2,2]"),
+    ("y = concatenate(x, x), dimensions={1}", "f32[4,4]"),
+    ("y = pad(x, f32[] constant(0)), padding=0_1x1_0_2", "f32[5,5]"),
+    ("y = tuple(x, x)", "(f32[4,2]{0,1}, f32[4,2]{0,1})"),
+    ("y = get-tuple-element((f32[4,2], s32[]) tuple(x, s32[] constant(1))), index=1", "s32[]"),
+    (
+        "y = reduce(x, f32[] constant(0)), dimensions={0}, to_apply={ a = f32[] parameter(0) "
+        "b = f32[] parameter(1) ROOT c = add(a, b) }",
+        "f32[2]",
+    ),
+    ("y = after-all()", "token[]"),
+    ("y = select(pred[4,2] constant(1), x, x)", "f32[4,2]"),
+    ("y = select(pred[] constant(1), x, x)", "f32[4,2]{0,1}"),
+    ("y = clamp(f32[] constant(0), x, f32[] constant(1))", "f32[4,2]{0,1}"),
+    (
+        "y = sort(x), dimensions={0}, to_apply={ a = f32[] parameter(0) b = f32[] parameter(1) "
+        "ROOT c = compare(a, b), direction=LT }",
+        "f32[4,2]{0,1}",
+    ),
+    ("y = reverse(x), dimensions={0}", "f32[4,2]{0,1}"),
+    ("y = get-dimension-size(x), dimensions={0}", "s32[]"),
+    ("y = partition-id()", "u32[]"),
+    ("y = call(x), to_apply={ p = f32[4,2] parameter(0) ROOT q = s32[2]{0} constant(1) }", "s32[2]{0}"),
+    (
+        "y = map(x), dimensions={0,1}, to_apply={ p = f32[] parameter(0) ROOT q = s8[] convert(p) }",
+        "s8[4,2]",
+    ),
+    ("y = complex(x, x)", "c64[4,2]{0,1}"),
+]
 
 
 def entry(lines: str) -> str:
@@ -170,22 +207,18 @@ class TestWhatElseXlaTakes:
 
     @pytest.mark.parametrize(
         ("line", "shape"),
-        [
-            ("y = negate(x)", "f32[4,2]{0,1}"),
-            ("y = compare(x, x), direction=LT", "pred[4,2]{0,1}"),
-            ("y = transpose(x), dimensions={1,0}", "f32[2,4]{1,0}"),
-            ("y = dot(x, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}", "f32[2,2]"),
-            ("y = concatenate(x, x), dimensions={1}", "f32[4,4]"),
-            ("y = pad(x, x), padding=0_1x1_0_2", "f32[5,5]"),
-            ("y = tuple(x, x)", "(f32[4,2]{0,1}, f32[4,2]{0,1})"),
-            ("y = get-tuple-element((f32[4,2], s32[]) tuple(x, s32[] constant(1))), index=1", "s32[]"),
-            ("y = reduce(x, x), dimensions={0}", "f32[2]"),
-            ("y = after-all()", "token[]"),
-            ("y = complex(x, x)", "c64[4,2]{0,1}"),
-        ],
+        IMPLIED,
     )
     def test_shapes_that_follow_from_the_operands(self, line: str, shape: str) -> None:
         assert str(instruction(line, "y").shape) == shape
+
+    def test_xla_gives_them_the_same_shapes(self) -> None:
+        texts = [entry(line) for line, _ in IMPLIED]
+        written = [format_program(parse(text)) for text in texts]
+        for text, theirs, ours in zip(texts, hand_over(texts), hand_over(written), strict=True):
+            assert isinstance(theirs, Accepted), text
+            assert isinstance(ours, Accepted), text
+            assert canonical_proto(theirs.result) == canonical_proto(ours.result), text
 
     def test_any_order_unless_scheduled(self) -> None:
         backwards = entry("ROOT y = f32[4,2] negate(w)\nw = f32[4,2] negate(x)")
@@ -226,6 +259,8 @@ class TestErrors:
             (entry("y = f33[4] negate(x)"), "line 4, %y: unknown element type 'f33'; known are pred, s1"),
             (entry("y = f32[4,k] negate(x)"), "line 4, %y: expected a shape, an opcode and '('"),
             (entry("y = reshape(x)"), "line 4, %y: expected a shape before reshape"),
+            (entry("y = transpose(x), dimensions={0}"), "%y: transpose of f32[4,2] needs"),
+            (entry("y = negate(z)\nz = f32[] constant(1)"), "line 4, %y: expected a shape before"),
             (entry("y = f32[4,2] add(x, +)"), "line 4, %y: expected an operand or ')', got '+)'"),
             (entry("y = f32[4,2] negate(x), index"), "line 4, %y: expected an attribute such as index=1"),
             (entry("y = f32[4,2] negate(x), a=1, a=2"), "line 4, %y: attribute a is given twice"),

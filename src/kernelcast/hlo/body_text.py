@@ -24,6 +24,7 @@ _OPERAND = re.compile(rf"\s*(?:({SHAPE})\s*)?%?({NAME})\s*(?=[,)])")
 _NESTED_OPERAND = re.compile(rf"\s*(?:({SHAPE})\s*)?({_OPCODE})\s*\(")
 _SEPARATOR = re.compile(r"\s*(?:,\s*)?(\))?")
 
+_UNKNOWN = Shape(element_type="")
 _CALLING = frozenset(CALLING_ATTRIBUTES)
 _MAXIMUM_NESTING = 50
 _EXAMPLE = "an instruction such as 'name = f32[2] add(a, b)'"
@@ -151,20 +152,18 @@ class _Body:
         else:
             operands = self.operands(name)
         attributes = () if is_nested else self.attributes(name, start)
-        if shape_text is None:
-            shape = self.implied_shape(name, opcode, operands, attributes, start)
-        else:
-            shape = self.shape(shape_text, name, start)
+        shape = self.shape(shape_text, name, start) if shape_text is not None else _UNKNOWN
         if is_nested:  # named only now, as XLA's parser does it: those inside have taken their names
             name = self.unused_name(f"{opcode}.anon")
-        self.places[name] = start
-        self.shapes[name] = shape
-        self.instructions.append(
-            Instruction(
-                name=name, opcode=opcode, shape=shape, operands=operands, attributes=attributes,
-                literal=literal, parameter_number=number,
-            )
+        instruction = Instruction(
+            name=name, opcode=opcode, shape=shape, operands=operands, attributes=attributes,
+            literal=literal, parameter_number=number,
         )  # fmt: skip
+        if shape is _UNKNOWN:
+            instruction = replace(instruction, shape=self.implied_shape(instruction, start))
+        self.places[name] = start
+        self.shapes[name] = instruction.shape
+        self.instructions.append(instruction)
         return name
 
     def shape(self, text: str, name: str, start: int) -> Shape:
@@ -173,24 +172,16 @@ class _Body:
         except HloError as error:
             raise self.cursor.error(error.message, name, at=start) from None
 
-    def implied_shape(
-        self,
-        name: str,
-        opcode: str,
-        operands: tuple[str, ...],
-        attributes: tuple[tuple[str, str], ...],
-        start: int,
-    ) -> Shape:
-        late = next((operand for operand in operands if operand not in self.shapes), None)
-        if late is not None:
-            raise self.cursor.error(
-                f"expected a shape before {opcode}: its operand %{late} is not defined yet", name, at=start
-            )
-        shapes = [self.shapes[operand] for operand in operands]
+    def implied_shape(self, draft: Instruction, start: int) -> Shape:
+        late = next((operand for operand in draft.operands if operand not in self.shapes), None)
         try:
-            return implied_shape(opcode, shapes, dict(attributes), self.parts.results)
+            if late is not None:
+                message = f"expected a shape before {draft.opcode}: its operand %{late} is not defined yet"
+                raise HloError(message)
+            shapes = [self.shapes[operand] for operand in draft.operands]
+            return implied_shape(draft, shapes, self.parts.results)
         except HloError as error:
-            raise self.cursor.error(error.message, name, at=start) from None
+            raise self.cursor.error(error.message, draft.name, at=start) from None
 
     def literal(self, name: str) -> str:
         start = self.cursor.position

@@ -30,7 +30,15 @@ def infer_shape(computation: Computation, instruction: Instruction) -> Shape | N
     >>> str(infer_shape(entry.entry_computation, entry.entry_computation["y"]))
     'f32[8,4]'
     """
-    operands = [computation[operand].shape for operand in instruction.operands]
+    return shape_from_operands(instruction, [computation[operand].shape for operand in instruction.operands])
+
+
+def shape_from_operands(instruction: Instruction, operands: Sequence[Shape]) -> Shape | None:
+    """The same for operands of given shapes, whether or not they are in a computation.
+
+    Raises:
+        HloError: the operands or attributes do not fit each other.
+    """
     if any(-1 in leaf.dimensions for shape in (*operands, instruction.shape) for leaf in shape.leaves()):
         return None
     rule = _RULES.get(instruction.opcode)

@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 from rich.text import Text
 
-from kernelcast.cli import datasets, evaluate, machine, programs, report, zoo
+from kernelcast.cli import datasets, demo, evaluate, machine, programs, report, zoo
 from kernelcast.cli.output import stderr
 from kernelcast.errors import KernelcastError, StoreError, TargetError
 
@@ -27,6 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+app.command()(programs.ingest)
 app.command()(programs.predict)
 app.command()(programs.measure)
 app.command()(programs.tune)
@@ -36,6 +37,7 @@ app.command()(datasets.train)
 app.add_typer(evaluate.app, name="evaluate")
 app.add_typer(zoo.app, name="zoo")
 app.command()(machine.doctor)
+app.command()(demo.demo)
 app.add_typer(report.app, name="report")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kernelcast.cli.output import duration, percent, table
+from kernelcast.cli.output import duration, facts, percent, table
 from kernelcast.core.estimate import Status
 from kernelcast.core.identity import TargetIdentity
 from kernelcast.core.timing import Failure, Timing
@@ -18,6 +19,7 @@ from kernelcast.fusion.plan import FusionPlan
 from kernelcast.hlo.trips import TripCount
 from kernelcast.jobs.as_json import encode_choice, outcome_to_json
 from kernelcast.jobs.comparison import Ratio, time_ratio, whole_seconds
+from kernelcast.jobs.ingest import IngestReport
 from kernelcast.jobs.measure import ProgramMeasurement
 from kernelcast.jobs.predict import ProgramEstimate
 from kernelcast.jobs.replay import Replay
@@ -25,6 +27,37 @@ from kernelcast.jobs.tuning_result import TuningResult
 
 # Longer tables hide what matters; the rest is one line.
 _SHOWN_KERNELS = 25
+
+
+def ingested(report: IngestReport) -> list[RenderableType]:
+    """What a program holds."""
+    cost = report.cost
+    pairs: dict[str, object] = {
+        "read from": report.origin,
+        "stage": report.stage,
+        "size": f"{report.instructions:,} instructions in {report.computations} computations",
+        "opcodes": ", ".join(f"{n} {opcode}" for opcode, n in list(report.opcodes.items())[:12]),
+        "parameters": shortened(report.parameters),
+        "result": report.result,
+        "donated": shortened([str(n) for n in report.donated]) or "none",
+        "arithmetic": f"{cost.flops:.4g} operations, {cost.transcendentals:.4g} transcendentals",
+        "memory": f"{cost.bytes_read / 1e6:.4g} MB read, {cost.bytes_written / 1e6:.4g} MB written",
+    }
+    if report.kernels:
+        pairs["kernels"] = ", ".join(f"{n} {kind}" for kind, n in report.kernels.items())
+    for loop in report.loops:
+        pairs[f"loop %{loop.instruction}"] = f"{runs(loop.trips)} trips ({loop.trips.source})"
+    if report.elided:
+        pairs["left out"] = f"the values of {len(report.elided)} constants"
+    if cost.unknown:
+        pairs["unknown arithmetic"] = shortened(cost.unknown)
+    return [facts(report.name, pairs)]
+
+
+def shortened(names: Sequence[str], most: int = 8) -> str:
+    """A list for one line."""
+    more = f" … and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def predicted_kernels(name: str, estimate: ProgramEstimate, estimator: str) -> list[RenderableType]:
@@ -192,7 +225,7 @@ def gain(ratio: Ratio) -> str:
 
 def noise(found: ProgramMeasurement) -> str:
     """How far the A/A control lies from the default, and how wide the default's own times are."""
-    own, control = found.program.outcome, found.control.outcome
+    own, control = found.default.outcome, found.control.outcome
     if not (isinstance(own, Timing) and isinstance(control, Timing)):
         return "unknown"
     ratio = time_ratio(control, own)

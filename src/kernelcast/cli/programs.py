@@ -19,6 +19,25 @@ CpuOption = Annotated[int | None, typer.Option(help="Processor to measure on; th
 SeedOption = Annotated[int, typer.Option(help="Of everything random.")]
 
 
+def ingest(
+    program: ProgramArgument,
+    stage: Annotated[
+        str | None, typer.Option(help="unoptimised or optimised, where the source has both.")
+    ] = None,
+    module: Annotated[str | None, typer.Option(help="Name or number of a module of a dump folder.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Reads a program and says what is in it, without running anything."""
+    from kernelcast.cli.program_tables import ingested
+    from kernelcast.hlo.sources import Stage
+    from kernelcast.jobs.ingest import ingest as run
+
+    if stage is not None and stage not in tuple(Stage):
+        raise typer.BadParameter(f"--stage is one of {', '.join(Stage)}, got {stage}")
+    report = run(program, stage=None if stage is None else Stage(stage), module=module)
+    emit(report, as_json=as_json, render=ingested(report))
+
+
 def predict(
     program: ProgramArgument,
     checkpoint: CheckpointOption = None,

@@ -238,9 +238,9 @@ class Collection:
                 (Candidate(key=name, kernel=rebuilt(self._texts[name])) for name in tuple(self._todo)),
                 timer_on=self._tools.timer_on, cpus=self._settings.cpus, clock=self._tools.clock,
                 close_s=close_s,
-                # Open batches get the rest of their regular visits and one more; what is loud even then comes
-                # again in the next occasion.
-                end_s=close_s + (rule.passes + 1) * rule.spacing_s + 60.0,
+                # Open batches get their regular visits and a little more; what is loud even then comes again in
+                # the next occasion, rather than that both cores wait for it.
+                end_s=close_s + rule.passes * rule.spacing_s + 30.0,
             )  # fmt: skip
             try:
                 while lanes.are_running() and not interrupt.came:

@@ -238,8 +238,8 @@ class Collection:
                 (Candidate(key=name, kernel=rebuilt(self._texts[name])) for name in tuple(self._todo)),
                 timer_on=self._tools.timer_on, cpus=self._settings.cpus, clock=self._tools.clock,
                 close_s=close_s,
-                # Open batches get their regular visits and a little more; what is loud even then comes again in
-                # the next occasion, rather than that both cores wait for it.
+                # Open batches get their regular visits and a little more; what is loud even then comes again
+                # in the next occasion, rather than that both cores wait for it.
                 end_s=close_s + rule.passes * rule.spacing_s + 30.0,
             )  # fmt: skip
             try:

@@ -49,7 +49,8 @@ def roundtrip(
         render=[
             table("round trip", columns, rows),
             f"of {rejected.tried} texts that XLA rejects: {rejected.refused_by_reader} refused by the "
-            f"reader, {rejected.refused_by_xla} by XLA's parser, {rejected.accepted_by_xla} accepted, "
+            f"reader, {rejected.refused_by_verifier} by the verifier, {rejected.refused_by_xla} by XLA's "
+            f"parser, {rejected.accepted_by_xla} accepted, "
             f"{len(rejected.crashes)} crashed the child",
             f"{report.speed.instructions_per_s:,.0f} instructions/s on {report.speed.file}, time per "
             f"instruction {report.speed.slowdown:.2f}× that of {report.speed.smaller_file}",

@@ -13,6 +13,7 @@ from kernelcast.hlo.format import format_program
 from kernelcast.hlo.handover import Accepted, Cause, Refused, hand_over
 from kernelcast.hlo.proto import canonical_proto
 from kernelcast.hlo.text import parse
+from kernelcast.hlo.verify import violations
 
 _TIMED_RUNS = 5
 _SMALLER_FILE_INSTRUCTIONS = 2000
@@ -53,14 +54,16 @@ class RejectedReport:
     """How the texts fared that XLA's parser rejects.
 
     Attributes:
-        refused_by_reader: with a clean error.
-        refused_by_xla: read by us, then refused by XLA's parser without an abort.
-        accepted_by_xla: read by us, and what we wrote was taken.
-        crashes: read by us; what we wrote ended or stalled the child that XLA's parser ran in.
+        refused_by_reader: not read, with a clean error.
+        refused_by_verifier: read, and found to break a rule before any hand-over.
+        refused_by_xla: read and verified, then refused by XLA's parser without an abort.
+        accepted_by_xla: read and verified, and what we wrote was taken.
+        crashes: read and verified; what we wrote ended or stalled the child that XLA's parser ran in.
     """
 
     tried: int
     refused_by_reader: int
+    refused_by_verifier: int
     refused_by_xla: int
     accepted_by_xla: int
     crashes: tuple[FileFailure, ...]
@@ -180,11 +183,19 @@ def _difference(original: Accepted | Refused, ours: Accepted | Refused) -> str |
 def rejected_report(texts: Mapping[str, str], advance: Callable[[], None] = lambda: None) -> RejectedReport:
     """What becomes of texts that are wrong: an error of ours, or a hand-over that fails cleanly."""
     written: dict[str, str] = {}
+    unread = invalid = 0
     for name, text in texts.items():
         try:
-            written[name] = format_program(parse(text))
+            program = parse(text)
         except HloError:
+            unread += 1
             advance()
+            continue
+        if violations(program):
+            invalid += 1
+            advance()
+        else:
+            written[name] = format_program(program)
     refused = accepted = 0
     crashes: list[FileFailure] = []
     for name, answer in zip(written, hand_over(written.values()), strict=True):
@@ -197,7 +208,8 @@ def rejected_report(texts: Mapping[str, str], advance: Callable[[], None] = lamb
         advance()
     return RejectedReport(
         tried=len(texts),
-        refused_by_reader=len(texts) - len(written),
+        refused_by_reader=unread,
+        refused_by_verifier=invalid,
         refused_by_xla=refused,
         accepted_by_xla=accepted,
         crashes=tuple(crashes),

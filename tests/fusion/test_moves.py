@@ -1,7 +1,12 @@
 """Moves and samples on the spaces of real programs."""
 
+import os
 import random
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,6 +73,29 @@ def test_the_same_seed_gives_the_same_plans(spaces: Spaces):
     space = spaces["attention"]
     again = space_of(space.original)
     assert sample(space, random.Random(3), 8) == sample(again, random.Random(3), 8)
+
+
+def test_another_process_draws_the_same_plans(imposed: tuple[Path, list[dict[str, Any]]]):
+    script = (
+        "import random, sys\n"
+        "from kernelcast.core.fingerprint import digest\n"
+        "from kernelcast.fusion.apply import apply\n"
+        "from kernelcast.fusion.sample import sample\n"
+        "from kernelcast.fusion.space import space_of\n"
+        "from kernelcast.hlo.format import format_program\n"
+        "from kernelcast.hlo.text import parse\n"
+        "space = space_of(parse(open(sys.argv[1]).read()))\n"
+        "plans = sample(space, random.Random(0), 5)\n"
+        "print([plan.encode() for plan in plans], [digest(format_program(apply(space, p))) for p in plans])\n"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", script, str(imposed[0] / "nested_loops.hlo")],
+            env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert len(printed) == 1
 
 
 def test_samples_are_distinct_legal_and_diverse(spaces: Spaces):

@@ -2,6 +2,8 @@
 
 # ruff: noqa: E501 (a line of HLO is as long as it is)
 
+from dataclasses import replace
+
 import pytest
 
 from kernelcast.errors import PlanError
@@ -133,6 +135,19 @@ def test_plans_of_other_programs_and_rules_are_refused(clones: FusionSpace):
     other = space_of(parse(CLONES.replace("negate(", "sine(")))
     with pytest.raises(PlanError, match="of another program"):
         apply(clones, default(other))
+
+
+def test_a_plan_of_other_rules_is_refused(clones: FusionSpace):
+    stale = replace(default(clones), rules="xla-cpu/0:0000")
+    with pytest.raises(PlanError, match="for rules xla-cpu/0:0000, this space has xla-cpu/1:"):
+        apply(clones, stale)
+
+
+def test_decisions_that_are_not_in_normal_form_are_refused():
+    space = space_of(parse(SHARED))
+    shared = replace(unfused(space), fused=fused(space, ("d", "n"), ("d", "e")))
+    with pytest.raises(PlanError, match="not in normal form"):
+        apply(space, shared)
 
 
 def test_a_module_without_a_schedule_is_refused():

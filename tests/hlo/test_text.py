@@ -182,6 +182,18 @@ class TestWhatElseXlaTakes:
         assert program.entry_computation.root == "sum"
         assert program.is_scheduled
 
+    def test_an_instruction_alone_with_another_in_place_of_an_operand(self) -> None:
+        program = parse("f32[] add(f32[] negate(f32[] x), f32[] y)")
+        assert [(p.name, p.parameter_number) for p in program.entry_computation.parameters] == [
+            ("x", 0),
+            ("y", 1),
+        ]
+
+    def test_no_control_predecessors_are_no_disorder(self) -> None:
+        text = entry("y = f32[4,2] negate(x), control-predecessors={}")
+        program = parse(text.replace("HloModule m", "HloModule m, is_scheduled=true"))
+        assert program.entry_computation["y"].control_predecessors == ()
+
     def test_operands_written_in_place(self) -> None:
         program = parse(
             entry("ROOT y = f32[4,2] add(f32[4,2] negate(x), f32[4,2] negate(f32[4,2] negate(x)))")

@@ -47,9 +47,7 @@ def read_lone_instruction(cursor: Cursor, parts: ModuleParts) -> bool:
     Returns:
         Whether such an instruction stands here.
     """
-    match = re.compile(rf"\s*(?:(?:ROOT\s+)?%?({NAME})\s*=\s*)?({SHAPE})\s*({_OPCODE})\s*\(").match(
-        cursor.text
-    )
+    match = _LONE_INSTRUCTION.match(cursor.text)
     if match is None:
         return False
     cursor.position = match.end()
@@ -242,12 +240,11 @@ class _Body:
                 f"expected a shape before operand {operand}, which is no instruction", user
             )
         shape = self.shape(shape_text, user, self.cursor.position)
+        number = sum(instruction.opcode == "parameter" for instruction in self.instructions)
         self.places[operand] = self.cursor.position
         self.shapes[operand] = shape
         self.instructions.append(
-            Instruction(
-                name=operand, opcode="parameter", shape=shape, parameter_number=len(self.instructions)
-            )
+            Instruction(name=operand, opcode="parameter", shape=shape, parameter_number=number)
         )
 
     def nested_operand(self, match: re.Match[str], user: str) -> str:
@@ -273,7 +270,7 @@ class _Body:
                         )
             elif key == "control-predecessors":
                 for predecessor in value.strip("{}").split(","):
-                    if predecessor.strip().lstrip("%") not in self.places:
+                    if (stripped := predecessor.strip().lstrip("%")) and stripped not in self.places:
                         self.in_order = False
         return tuple(attributes)
 

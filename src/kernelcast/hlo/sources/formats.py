@@ -52,7 +52,8 @@ def sniff(content: bytes, origin: str) -> Format:
             return Format.STABLEHLO_TEXT
         if _HLO_START.match(text, position):
             return Format.HLO_TEXT
-        raise KernelcastError(f"{origin}: is text that starts with {text[:40]!r}; expected {_VALID}")
+        first = text.strip().partition("\n")[0][:40]
+        raise KernelcastError(f"{origin}: is text that starts with {first!r}; expected {_VALID}")
     if _is_flatbuffer(content) and _MLIR_MAGIC in content:
         return Format.JAX_EXPORT
     if _first_field(content) is not None:

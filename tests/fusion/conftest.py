@@ -13,7 +13,7 @@ from kernelcast.fusion.space import FusionSpace, space_of
 from kernelcast.hlo.text import parse
 
 _SCRIPT = Path(__file__).with_name("impose.py")
-RANDOM_PLANS = 3
+RANDOM_PLANS = 2
 
 
 @pytest.fixture(scope="session")

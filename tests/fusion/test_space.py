@@ -137,6 +137,13 @@ def test_plans_of_other_programs_and_rules_are_refused(clones: FusionSpace):
         apply(clones, default(other))
 
 
+def test_a_plan_that_names_what_is_not_there_is_refused(clones: FusionSpace):
+    with pytest.raises(PlanError, match="names scope 4; this space has scopes 0 to 0"):
+        apply(clones, replace(default(clones), groups=(Group(scope=4, roots=(0, 1)),)))
+    with pytest.raises(PlanError, match="names node 99 of scope 0"):
+        apply(clones, replace(default(clones), settings=(Setting(scope=0, root=99, emission="bare"),)))
+
+
 def test_a_plan_of_other_rules_is_refused(clones: FusionSpace):
     stale = replace(default(clones), rules="xla-cpu/0:0000")
     with pytest.raises(PlanError, match="for rules xla-cpu/0:0000, this space has xla-cpu/1:"):

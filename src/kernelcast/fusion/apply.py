@@ -30,6 +30,13 @@ def apply(space: FusionSpace, plan: FusionPlan, *, verbatim: bool = True) -> Pro
     Raises:
         PlanError: the plan is of another space or rules, not in normal form, exceeds the bounds of a kernel,
             or would read a value after it was overwritten.
+
+    >>> from kernelcast.fusion.space import space_of
+    >>> from kernelcast.hlo.text import parse
+    >>> space = space_of(parse('''HloModule m, is_scheduled=true
+    ... ENTRY e { x = f32[4] parameter(0)  y = f32[4] tanh(x)  ROOT z = f32[4] negate(y) }'''))
+    >>> [i.opcode for i in apply(space, space.plan(0b1)).entry_computation]
+    ['parameter', 'fusion']
     """
     space.check(plan)
     fused: dict[str, list[Computation]] = {}

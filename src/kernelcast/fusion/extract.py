@@ -58,6 +58,11 @@ def kernels_of(program: Program) -> tuple[tuple[str, str, Kernel], ...]:
 
     Args:
         program: a final module, e.g. what ``apply`` makes or what a compiler dumped after its last pass.
+
+    >>> program = parse('''HloModule m, is_scheduled=true
+    ... ENTRY e { x = f32[4] parameter(0)  y = f32[4] tanh(x)  ROOT t = (f32[4]) tuple(y) }''')
+    >>> [(computation, name, str(kernel.kind)) for computation, name, kernel in kernels_of(program)]
+    [('e', 'y', 'loop')]
     """
     return tuple(
         (computation.name, instruction.name, kernel_of(program, computation, instruction))

@@ -85,8 +85,7 @@ class FusionSpace:
             name = scope.computation.name
             if table.is_frozen and table.count:
                 lines.append(
-                    f"computation {name}: keeps the compiler's fusions: in-place updates allow no other "
-                    "order"
+                    f"computation {name}: keeps the compiler's fusions: in-place updates allow no other order"
                 )
             groups = {group.roots[0]: group for group in self.scope_groups(base, number)}
             lines.extend(
@@ -289,6 +288,7 @@ class FusionSpace:
         taken: set[tuple[int, int]] = set()
         by_scope: dict[int, list[tuple[int, ...]]] = {}
         for group in groups:
+            self._check_places(group.scope, group.roots)
             roots = tuple(sorted(r for r in group.roots if self.is_result(plan, group.scope, r)))
             if len(roots) < 2:
                 continue
@@ -306,6 +306,18 @@ class FusionSpace:
                 )
             for roots in all_roots:
                 yield Group(scope=number, roots=roots)
+
+    def _check_places(self, scope: int, nodes: Iterable[int]) -> None:
+        if not 0 <= scope < len(self.scopes):
+            raise PlanError(
+                f"the plan names scope {scope}; this space has scopes 0 to {len(self.scopes) - 1}"
+            )
+        count = len(self.scopes[scope].nodes)
+        for node in nodes:
+            if not 0 <= node < count:
+                raise PlanError(
+                    f"the plan names node {node} of scope {scope}, which has nodes 0 to {count - 1}"
+                )
 
     def _check_group(self, plan: FusionPlan, group: Group) -> None:
         scope = self.scopes[group.scope]
@@ -330,6 +342,7 @@ class FusionSpace:
     ) -> Iterator[Setting]:
         grouped = {(group.scope, root) for group in groups for root in group.roots}
         for setting in settings:
+            self._check_places(setting.scope, (setting.root,))
             scope, root = self.scopes[setting.scope], setting.root
             if setting.emission not in ("bare", "wrapped"):
                 raise PlanError(f"emission must be bare or wrapped, got {setting.emission}")
@@ -356,6 +369,14 @@ def space_of(program: Program, rules: Rules = XLA_CPU) -> FusionSpace:
 
     Raises:
         PlanError: the module is not scheduled.
+
+    >>> from kernelcast.hlo.text import parse
+    >>> space = space_of(parse('''HloModule m, is_scheduled=true
+    ... ENTRY e { x = f32[4] parameter(0)  y = f32[4] tanh(x)  ROOT z = f32[4] negate(y) }'''))
+    >>> [(e.producer, e.consumer) for e in space.edges], len(space.groups(default(space)))
+    ([(1, 2)], 2)
+    >>> len(space.groups(space.plan(0b1)))
+    1
     """
     if not program.is_scheduled:
         raise PlanError(

@@ -18,6 +18,9 @@ from kernelcast.core.timing import GATE, Sample
 _FLOOR_RANK = 20
 # Two quiet readings in a row end a wait: loud bursts come with single quiet readings in between.
 _QUIET_IN_A_ROW = 2
+_READING_TRIES = 3
+# Wall over processor seconds of a reading that was interrupted; undisturbed ones are below 1.01.
+_INTERRUPTED = 1.2
 # Wide vector instructions lower the core's clock, and it stays low for up to a millisecond: after such a
 # kernel the sentinel is 10–14 % slower on a quiet machine. Loud stretches begin at 40 %.
 _LOWEST_CLOCK = 1.2
@@ -40,18 +43,21 @@ class Sentinel:
         *,
         warm: Callable[[], object],
         clock: Callable[[], float] = time.perf_counter,
+        processor_clock: Callable[[], float] = time.thread_time,
         floor_s: float | None = None,
     ) -> None:
         """
         Args:
             work: always the same, bound by computing and not by memory, about 50 µs long.
             warm: brings code and data of ``work`` back into the caches, untimed.
-            clock: seconds.
+            clock: wall seconds.
+            processor_clock: seconds in which this thread ran.
             floor_s: a floor that an earlier sentinel with the same work found on this machine.
         """
         self._work = work
         self._warm = warm
         self._clock = clock
+        self._processor_clock = processor_clock
         self._known_floor_s = floor_s
         self._smallest_s: list[float] = []  # heap of negated readings: the largest of the smallest on top
         self.readings = 0
@@ -69,11 +75,15 @@ class Sentinel:
         return self.quiet_readings / self.readings if self.readings else float("nan")
 
     def loudness(self) -> float:
-        """One reading over the floor: about 1 on a quiet machine."""
-        self._warm()
-        begin = self._clock()
-        self._work()
-        reading_s = self._clock() - begin
+        """One reading over the floor: about 1 on a quiet machine.
+
+        A reading during which another process had the core is taken again: it says nothing about how fast the
+        core is, and whether a sample itself was interrupted is seen by the sample's own clocks.
+        """
+        reading_s, was_interrupted = self._reading()
+        for _ in range(_READING_TRIES - 1):
+            if was_interrupted:
+                reading_s, was_interrupted = self._reading()
         if len(self._smallest_s) < _FLOOR_RANK:
             heapq.heappush(self._smallest_s, -reading_s)
         elif reading_s < -self._smallest_s[0]:
@@ -82,6 +92,15 @@ class Sentinel:
         self.readings += 1
         self.quiet_readings += loudness <= GATE
         return loudness
+
+    def _reading(self) -> tuple[float, bool]:
+        """Wall seconds of the work, and whether this thread was off the core for part of them."""
+        self._warm()
+        ran = self._processor_clock()
+        begin = self._clock()
+        self._work()
+        reading_s = self._clock() - begin
+        return reading_s, reading_s > _INTERRUPTED * (self._processor_clock() - ran)
 
     def settle(self, seconds: float) -> None:
         """Takes readings for so long, to find the floor, and starts counting the quiet ones anew."""

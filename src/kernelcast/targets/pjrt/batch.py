@@ -25,7 +25,7 @@ from kernelcast.core.kernel import InputSpec, Kernel
 from kernelcast.core.timing import Failure, Reason
 from kernelcast.hlo.format import format_program
 from kernelcast.hlo.program import CALLING_ATTRIBUTES, Computation, Instruction, Program
-from kernelcast.hlo.shape import Shape, array_shape, tuple_shape
+from kernelcast.hlo.shape import ELEMENT_BITS, Layout, Shape, array_shape, tuple_shape
 from kernelcast.targets.inputs import default_spec
 
 _COUNTER = array_shape("s32", ())
@@ -57,7 +57,10 @@ class FlatInput:
 
     @property
     def shape(self) -> Shape:
-        return array_shape(self.element_type, (self.elements,), (0,))
+        bits = ELEMENT_BITS[self.element_type]
+        # XLA:CPU packs elements narrower than a byte.
+        layout = Layout(minor_to_major=(0,), suffix=f"E({bits})" if bits < 8 else "")
+        return Shape(element_type=self.element_type, dimensions=(self.elements,), layout=layout)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -364,5 +367,5 @@ def mlir_type(element_type: str) -> str:
     if element_type[0] == "u":
         return f"ui{element_type[1:]}"
     if element_type.startswith(("f8", "f4")):
-        return element_type.upper()
+        return "f" + element_type[1:].upper()
     return element_type

@@ -43,16 +43,21 @@ def reason_of(error: Exception, otherwise: Reason) -> Reason:
 
 
 def first_difference(asked: str, final: str) -> str | None:
-    """The first line in which two printed modules differ, or None; metadata and module name do not count."""
-    asked_lines, final_lines = normalised(asked).splitlines(), normalised(final).splitlines()
-    for number, (one, other) in enumerate(zip(asked_lines, final_lines, strict=False), 1):
+    """The first line in which two printed modules differ, or None.
+
+    Metadata, the module's name and the order of its computations do not count.
+    """
+    asked_lines, final_lines = normalised(asked), normalised(final)
+    for one, other in zip(asked_lines, final_lines, strict=False):
         if one != other:
-            return f"line {number} was to be {one.strip()[:200]!r} and is {other.strip()[:200]!r}"
+            return f"{one.strip()[:200]!r} was asked for, {other.strip()[:200]!r} came out"
     if len(asked_lines) != len(final_lines):
-        return f"{len(asked_lines)} lines were asked, {len(final_lines)} came out"
+        return f"{len(asked_lines)} lines were asked for, {len(final_lines)} came out"
     return None
 
 
-def normalised(text: str) -> str:
-    """A printed module without its header line and without metadata, for comparison with another."""
-    return _METADATA.sub("", text.partition("\n")[2])
+def normalised(text: str) -> list[str]:
+    """Lines of a printed module without its header and metadata, its computations sorted by name."""
+    body = _METADATA.sub("", text.partition("\n")[2])
+    computations = sorted(part.strip() for part in body.split("\n\n"))
+    return [line for computation in computations for line in computation.splitlines()]

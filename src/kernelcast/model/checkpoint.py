@@ -94,7 +94,7 @@ def save_checkpoint(
         "weights": weights_name,
         "is_finished": is_finished,
         "provenance": asdict(provenance),
-        "centre_log_seconds": trained.centre,
+        "log_seconds": {"centre": trained.centre, "spread": trained.spread},
         "seed": trained.seed,
         "config": asdict(trained.config),
         "opcodes_seen": [schema.opcodes[n] for n in np.flatnonzero(trained.scaling.opcodes)],
@@ -138,7 +138,8 @@ def load_checkpoint(folder: Path, schema: FeatureSchema) -> Checkpoint:
     trained = Trained(
         network=_filled(blank, tensors, folder),
         scaling=scaling,
-        centre=float(description["centre_log_seconds"]),
+        centre=float(description["log_seconds"]["centre"]),
+        spread=float(description["log_seconds"]["spread"]),
         config=config,
         seed=int(description["seed"]),
         history=tuple(Epoch(**epoch) for epoch in description["history"]),

@@ -150,7 +150,7 @@ class GraphLayer(eqx.Module):
 
 
 class KernelNetwork(eqx.Module):
-    """Log seconds of kernels, up to the constant that training takes off the labels."""
+    """Log seconds of kernels, in units of the training labels' mean and deviation."""
 
     opcodes: Float[Array, "opcode embedding"]
     first: Dense
@@ -184,7 +184,7 @@ class KernelNetwork(eqx.Module):
         self.last = Dense(widths[-1], 1, key=keys[2], gain=0.01)
 
     def __call__(self, batch: GraphBatch, *, key: PRNGKeyArray | None = None) -> Float[Array, " kernel"]:
-        """Log seconds, one per kernel of the batch; padding kernels give a number without meaning.
+        """One number per kernel of the batch; those of padding have no meaning.
 
         Args:
             batch: scaled inputs.

@@ -55,15 +55,15 @@ class Predictor:
 
         Bounds are NaN: the model is not calibrated.
         """
-        log_seconds = np.zeros(len(graphs), dtype=np.float64)
+        output = np.zeros(len(graphs), dtype=np.float64)
         scaled = scaled_graphs(graphs, self.trained.scaling)
         total = sum(graph.node_count for graph in graphs)
         budget = _SMALL_BUDGET if total <= _SMALL_BUDGET else _LARGE_BUDGET
         for numbers, made in batches(scaled, node_budget=budget):
-            log_seconds[numbers] = np.asarray(_forward(self.trained.network, made))[: len(numbers)]
+            output[numbers] = np.asarray(_forward(self.trained.network, made))[: len(numbers)]
         extrapolated = np.array([self.trained.scaling.extrapolates(g) for g in graphs], dtype=np.bool_)
         status = np.where(extrapolated, Status.EXTRAPOLATED, Status.KNOWN).astype(np.int8)
-        return estimates_of(np.exp(log_seconds + self.trained.centre), status)
+        return estimates_of(np.exp(self.trained.spread * output + self.trained.centre), status)
 
 
 class Ensemble:

@@ -114,7 +114,8 @@ class Trained:
     Attributes:
         network: weights of the best epoch.
         scaling: of its inputs.
-        centre: log seconds added to the network's output, the mean of the training labels.
+        centre, spread: mean and deviation of the training labels' log seconds; the network's output is in
+            these units.
         config: how it was trained.
         seed: of weights, order and dropout.
         history: one entry per epoch so far.
@@ -123,6 +124,7 @@ class Trained:
     network: KernelNetwork
     scaling: Scaling
     centre: float
+    spread: float
     config: TrainConfig
     seed: int
     history: tuple[Epoch, ...]
@@ -151,6 +153,8 @@ def train(
     """
     scaling = fit_scaling(training.graphs, schema, frozenset(config.blocks))
     centre = float(np.mean(np.log(training.seconds)))
+    spread = max(float(np.std(np.log(training.seconds))), 1e-3)
+    standardised = lambda seconds: (np.log(seconds) - centre) / spread  # noqa: E731
     network = KernelNetwork(
         config.network,
         opcode_count=len(schema.opcodes),
@@ -159,10 +163,10 @@ def train(
         key=jax.random.key(seed),
     )
     data = _Padded(
-        scaled_graphs(training.graphs, scaling), np.log(training.seconds) - centre, config.node_budget
+        scaled_graphs(training.graphs, scaling), standardised(training.seconds), config.node_budget
     )
     held = _Padded(
-        scaled_graphs(validation.graphs, scaling), np.log(validation.seconds) - centre, config.node_budget
+        scaled_graphs(validation.graphs, scaling), standardised(validation.seconds), config.node_budget
     )
     optimiser, step = _compiled(
         config.learning_rate,
@@ -193,11 +197,11 @@ def train(
             )
             losses.append(loss)
             count += 1
-        error = _mean_absolute_error(average, held)
+        error = spread * _mean_absolute_error(average, held)
         better = best is None or error < min(e.validation_error for e in history)
         epoch = Epoch(
             number=number,
-            train_loss=float(np.mean([float(x) for x in losses])),
+            train_loss=spread**2 * float(np.mean([float(x) for x in losses])),
             validation_error=error,
             best=better,
         )
@@ -211,6 +215,7 @@ def train(
                 network=average,
                 scaling=scaling,
                 centre=centre,
+                spread=spread,
                 config=config,
                 seed=seed,
                 history=tuple(history),
@@ -306,7 +311,7 @@ def _predict(network: KernelNetwork, made: GraphBatch) -> Float[Array, " kernel"
 
 
 def _mean_absolute_error(network: KernelNetwork, held: _Padded) -> float:
-    """Mean |log error|, less swayed by a few wrong labels than the loss."""
+    """Mean |error| in the units of the output, less swayed by a few wrong labels than the loss."""
     total = weights = 0.0
     for made, target, weight in held.epoch(None):
         error = np.abs(np.asarray(_predict(network, made)) - target)

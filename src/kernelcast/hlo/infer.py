@@ -232,8 +232,15 @@ def _check_starts(instruction: Instruction, whole: Shape, starts: Sequence[Shape
         )
 
 
+def _one_dimension(instruction: Instruction) -> int:
+    places = attributes.integers(instruction, "dimensions")
+    if len(places) != 1:
+        raise HloError(f"{instruction.opcode} needs one dimension, got {list(places)}")
+    return places[0]
+
+
 def _concatenate(instruction: Instruction, operands: Sequence[Shape]) -> Shape:
-    (along,) = attributes.integers(instruction, "dimensions")
+    along = _one_dimension(instruction)
     first = operands[0]
     if not 0 <= along < first.rank:
         raise HloError(f"concatenate along dimension {along} of {_plain(first)}")
@@ -319,7 +326,7 @@ def _custom_dimensions(instruction: Instruction, operands: Sequence[Shape]) -> S
 
 
 def _dimension_size(instruction: Instruction, operands: Sequence[Shape]) -> Shape:
-    (place,) = attributes.integers(instruction, "dimensions")
+    place = _one_dimension(instruction)
     if not 0 <= place < operands[0].rank:
         raise HloError(f"{instruction.opcode} of dimension {place} of {_plain(operands[0])}")
     return array_shape("s32", ()) if instruction.opcode == "get-dimension-size" else operands[0]

@@ -77,8 +77,12 @@ def _shape(program: Program, computation: Computation, instruction: Instruction)
             yield f"unknown element type {leaf.element_type}"
         elif any(extent < 0 and d not in leaf.dynamic for d, extent in enumerate(leaf.dimensions)):
             yield f"negative extent in {leaf.without_layout()}"
+        elif not leaf.is_array and leaf.dimensions:
+            yield f"a {leaf.element_type} has no dimensions, got {leaf.without_layout()}"
         elif leaf.is_array and abs(leaf.byte_size) >= 1 << 63:
             yield f"{leaf.without_layout()} has more bytes than 64-bit integers count"
+        elif leaf.layout is not None and _BAD_LAYOUT.search(leaf.layout.suffix):
+            yield f"tiles of a layout must not be negative, nor its padding 0: {leaf}"
         elif leaf.layout is not None and not _is_order(leaf):
             order = list(leaf.layout.minor_to_major)
             yield f"the layout of {leaf.without_layout()} must order its {leaf.rank} dimensions, got {order}"
@@ -130,7 +134,14 @@ def _window(program: Program, computation: Computation, instruction: Instruction
 
 def _literal(program: Program, computation: Computation, instruction: Instruction) -> Iterator[str]:
     shape, text = instruction.shape, instruction.literal
-    if instruction.opcode != "constant" or text is None or instruction.is_elided or not shape.is_array:
+    if instruction.opcode != "constant" or text is None:
+        return
+    types = {leaf.element_type for leaf in shape.leaves()}
+    if types & {"token", "opaque"}:
+        yield f"a constant cannot be of type {shape.without_layout()}"
+    elif "pred" not in types and _TRUTH.search(text):
+        yield f"constant of {shape.without_layout()} with a truth value; write a number"
+    if instruction.is_elided or not shape.is_array:
         return
     # Counting separators is enough to catch a literal of another size; its values are read on demand.
     count = text.count("(") if shape.element_type in ("c64", "c128") else text.count(",") + 1
@@ -143,6 +154,9 @@ def _literal(program: Program, computation: Computation, instruction: Instructio
         yield f"scalar constant with {count} values"
 
 
+_TRUTH = re.compile(r"\b(?:true|false)\b")
+_BAD_LAYOUT = re.compile(r"T[^TL]*-\d|L\(0\)")
+_DEVICES = re.compile(r"devices=\[(?P<tiles>[-\d,\s]+)\](?P<list>[\d,\s]*)")
 _ASYNCHRONOUS = re.compile(r"-(start|update|done)$")
 _MESH = re.compile(r"mesh\[(?P<axes>[^\]]*)\]\s*(?:,\s*device_ids=\S+)?\s*\{(?P<used>[^{}]*)\}")
 _IOTA = re.compile(r"\[(?P<groups>[\d,\s]+)\]\s*<=\s*\[(?P<devices>[\d,\s]+)\]")
@@ -163,6 +177,17 @@ def _replica_groups(program: Program, computation: Computation, instruction: Ins
         groups, devices = (_product(iota[part]) for part in ("groups", "devices"))
         if groups != devices:
             yield f"replica_groups arranges {devices} devices as {iota['groups']}, which holds {groups}"
+
+
+def _sharding(program: Program, computation: Computation, instruction: Instruction) -> Iterator[str]:
+    """XLA writes a list of devices into an array of the tiles' product without looking at its length."""
+    for devices in _DEVICES.finditer(instruction.attribute("sharding") or ""):
+        tiles, listed = devices["tiles"], devices["list"].strip(" ,")
+        if "-" in tiles:
+            yield f"sharding with a negative number of tiles: [{tiles}]"
+        elif listed and len(listed.split(",")) != _product(tiles):
+            count = len(listed.split(","))
+            yield f"sharding lists {count} devices for [{tiles}], which holds {_product(tiles)}"
 
 
 def _product(text: str) -> int:
@@ -204,6 +229,7 @@ RULES: tuple[Rule, ...] = (
     Rule("inference", "A shape is the one that operands and attributes imply.", _inferred),
     Rule("literal", "A constant has as many values as its shape.", _literal),
     Rule("replica-groups", "Replica groups name the devices that they arrange.", _replica_groups),
+    Rule("sharding", "A sharding lists as many devices as it has tiles.", _sharding),
     Rule("output-aliases", "Declared aliases name existing places.", _output_aliases),
 )
 

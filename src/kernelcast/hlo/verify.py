@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kernelcast.errors import HloError
 from kernelcast.hlo.infer import disagreement
+from kernelcast.hlo.lexical import STRING, error_at, without_comments
 from kernelcast.hlo.program import Computation, Program
 from kernelcast.hlo.rules import broken_rules, has_place
 from kernelcast.hlo.shape import Shape
 from kernelcast.hlo.shape_text import parse_shape
 from kernelcast.hlo.text import instruction_line, parse
+
+_DEADLY_SHAPE = re.compile(r"\b(?:token|opaque)\[[^\]]*[^\]\s][^\]]*\]|:T\([^)]*-\d[^)]*\)|\)L\(0\)")
+_STRING = re.compile(STRING)
 
 
 def parse_verified(text: str) -> Program:
@@ -28,8 +33,21 @@ def parse_verified(text: str) -> Program:
     kernelcast.errors.HloError: line 3, %r: reshape from 32 to 31 elements
     """
     program = parse(text)
+    _check_unread_shapes(text)
     verify(program, text=text)
     return program
+
+
+def _check_unread_shapes(text: str) -> None:
+    """Refuses shapes in signatures and before operands, which no program holds, that XLA's parser dies of."""
+    if _DEADLY_SHAPE.search(text) is None:
+        return
+    bare = _STRING.sub(lambda match: " " * len(match[0]), without_comments(text))
+    found = _DEADLY_SHAPE.search(bare)
+    if found is not None:
+        raise error_at(
+            bare, found.start(), f"expected a token without dimensions and tiles >= 0, got {found[0]}"
+        )
 
 
 def verify(program: Program, *, text: str | None = None) -> None:

@@ -151,8 +151,25 @@ def _walk(space: FusionSpace, rng: random.Random, extensions: Extensions) -> Fus
     return plan
 
 
+def _contractions(space: FusionSpace) -> int:
+    """Bits of the edges into and out of dots and convolutions."""
+    found = 0
+    for number, edge in enumerate(space.edges):
+        nodes = space.scopes[edge.scope].nodes
+        ends = {nodes[edge.producer].instruction.opcode, nodes[edge.consumer].instruction.opcode}
+        if ends & {"dot", "convolution"}:
+            found |= 1 << number
+    return found
+
+
 def _finished(space: FusionSpace, rng: random.Random, extensions: Extensions, fused: int) -> FusionPlan:
-    """The legal plan nearest to some decisions, now and then with a few multi-output kernels."""
+    """The legal plan nearest to some decisions, now and then with a few multi-output kernels.
+
+    A fused dot or convolution is a plain loop, 10 to 100 times as slow as the backend's own: left to chance,
+    nearly every plan of a dense network would be about that alone. So most plans fuse none.
+    """
+    if rng.random() < 0.85:
+        fused &= ~_contractions(space) | default(space).fused
     plan = legalised(space, space.plan(fused, loops=_loops(space, rng, extensions)), rng)
     if extensions.groups and space.siblings and rng.random() < 0.3:
         for _ in range(rng.randint(1, 1 + len(space.siblings) // 8)):

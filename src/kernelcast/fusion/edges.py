@@ -38,7 +38,6 @@ class ScopeEdges:
         inputs: for each node (bit, producer) of the edges into it.
         outputs: for each node (bit, consumer) of the edges out of it.
         output_mask: for each node the bits of the edges out of it.
-        consumers: for each node a mask of the nodes that they lead to.
         always: bit n is set for each node that every plan writes to memory (libraries as in the default).
         producers: nodes with edges out of them, latest first.
         shared: bit n is set for each node whose edges are SHARE.
@@ -56,7 +55,6 @@ class ScopeEdges:
     inputs: tuple[tuple[tuple[int, int], ...], ...]
     outputs: tuple[tuple[tuple[int, int], ...], ...]
     output_mask: tuple[int, ...]
-    consumers: tuple[int, ...]
     always: int
     producers: tuple[int, ...]
     shared: int
@@ -122,7 +120,6 @@ def edges_of(scope: Scope, number: int, first: int, overwrites: Overwrites, rule
         inputs=tuple(map(tuple, inputs)),
         outputs=tuple(map(tuple, outputs)),
         output_mask=tuple(masks),
-        consumers=tuple(sum(1 << consumer for _, consumer in found) for found in outputs),
         always=_always_written(scope, outputs),
         producers=tuple(sorted({e.producer for e in edges}, reverse=True)),
         shared=sum(1 << number for number in {e.producer for e in edges if e.sharing is Sharing.SHARE}),

@@ -7,6 +7,7 @@ over fused edges; inside it, whoever reads a member takes the value that is comp
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -87,7 +88,7 @@ class Settled:
     holders: tuple[int, ...]
 
 
-def settle(edges: ScopeEdges, fused: int, loops: int, near: Settled | None = None) -> Settled:
+def settle(edges: ScopeEdges, fused: int, meaning: int, near: Settled | None = None) -> Settled:
     """The same decisions with every bit set to what it means.
 
     Edges of library calls are off, and fixed edges as in the default. A SHARE producer that more than one
@@ -95,39 +96,50 @@ def settle(edges: ScopeEdges, fused: int, loops: int, near: Settled | None = Non
     says nothing, and is fused.
 
     Args:
+        meaning: the edges that mean something, see ``active``.
         near: a settled neighbour; only what differs from it is looked at.
     """
-    meaning = active(edges, loops)
     fused = (fused & ~edges.fixed | edges.default & edges.fixed) & meaning
     if near is None:
-        changed, holders = -1, [1 << number for number in range(len(edges.inputs))]
+        holders = [1 << number for number in range(len(edges.inputs))]
+        queue = [-producer for producer in edges.producers]
     else:
-        changed, holders = fused ^ near.fused | meaning ^ near.meaning, list(near.holders)
-    moved = 0  # nodes whose holders are no longer those of the neighbour
-    for producer in edges.producers:  # consumers first: who holds them is settled
-        mask = edges.output_mask[producer]
-        if not (changed & mask or moved & edges.consumers[producer]):
-            continue
-        inside = 0
-        outputs = edges.outputs[producer]
-        for bit, consumer in outputs:
-            if fused >> bit & 1:
-                inside |= holders[consumer]
-        own = 1 << producer
-        if inside:
-            cut = mask & meaning & ~fused & ~edges.fixed
-            for bit, consumer in outputs if cut else ():
-                if cut >> bit & 1 and not holders[consumer] & ~inside:
-                    fused |= 1 << bit
-            is_own = edges.always & own or fused & mask != mask
-            if edges.shared & own and (is_own or inside & inside - 1) and not fused & mask & edges.fixed:
-                fused &= ~mask
-            else:
-                own = inside | own if is_own else inside
-        if own != holders[producer]:
-            holders[producer] = own
-            moved |= 1 << producer
+        holders = list(near.holders)
+        changed = fused ^ near.fused | meaning ^ near.meaning
+        queue = sorted({-edges.edges[bit].producer for bit in bits(changed)})
+    queued = set(queue)
+    while queue:  # consumers first: who holds them is settled
+        producer = -heapq.heappop(queue)
+        fused, held_by = _settle_producer(edges, producer, fused, meaning, holders)
+        if held_by != holders[producer]:
+            holders[producer] = held_by
+            for _, earlier in edges.inputs[producer]:
+                if -earlier not in queued:
+                    queued.add(-earlier)
+                    heapq.heappush(queue, -earlier)
     return Settled(fused=fused, meaning=meaning, holders=tuple(holders))
+
+
+def _settle_producer(
+    edges: ScopeEdges, producer: int, fused: int, meaning: int, holders: list[int]
+) -> tuple[int, int]:
+    """The edges that fuse once those of a producer are settled, and the results whose kernels hold it."""
+    own = 1 << producer
+    inside = 0
+    for bit, consumer in edges.outputs[producer]:
+        if fused >> bit & 1:
+            inside |= holders[consumer]
+    if not inside:
+        return fused, own
+    mask = edges.output_mask[producer]
+    cut = mask & meaning & ~fused & ~edges.fixed
+    for bit, consumer in edges.outputs[producer] if cut else ():
+        if cut >> bit & 1 and not holders[consumer] & ~inside:
+            fused |= 1 << bit
+    is_written_too = edges.always & own or fused & mask != mask
+    if edges.shared & own and (is_written_too or inside & inside - 1) and not fused & mask & edges.fixed:
+        return fused & ~mask, own
+    return fused, inside | own if is_written_too else inside
 
 
 def group_of(

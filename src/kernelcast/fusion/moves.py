@@ -87,13 +87,10 @@ def apply_move(space: FusionSpace, plan: FusionPlan, move: Move) -> MoveResult:
         settled = space.settle(number, fused >> table.first & mask, loops, space.settled(plan, number))
         normal = normal & ~(mask << table.first) | settled.fused << table.first
     groups = (*(group for group in plan.groups if group not in move.drop), *move.add)
-    if groups or plan.settings:
-        try:
-            new_plan = space.plan(normal, loops=loops, groups=groups, settings=plan.settings)
-        except PlanError as error:
-            raise IllegalMoveError(f"{move.kind}: {error}") from error
-    else:
-        new_plan = FusionPlan(space=plan.space, rules=plan.rules, fused=normal, loops=loops)
+    try:
+        new_plan = space.assembled(normal, loops, groups, plan.settings)
+    except PlanError as error:
+        raise IllegalMoveError(f"{move.kind}: {error}") from error
     if new_plan == plan:
         raise IllegalMoveError(f"{move.kind}: it changes nothing")
     removed, added = _difference(space, plan, new_plan, touched)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from kernelcast.core.kernel import Kernel
@@ -16,6 +16,7 @@ from kernelcast.fusion.grouping import (
     Form,
     KernelGroup,
     Settled,
+    active,
     closure,
     group_of,
     is_written,
@@ -62,6 +63,7 @@ class FusionSpace:
     _kernels: dict[KernelGroup, Kernel] = field(default_factory=dict, repr=False)
     _too_large: dict[KernelGroup, str] = field(default_factory=dict, repr=False)
     _settled: dict[tuple[int, int, int], Settled] = field(default_factory=dict, repr=False)
+    _meaning: dict[tuple[int, int], int] = field(default_factory=dict, repr=False)
 
     @cached_property
     def edges(self) -> tuple[Edge, ...]:
@@ -136,18 +138,22 @@ class FusionSpace:
         """
         loops &= (1 << len(self.regions)) - 1
         normal = 0
-        for table in self.tables:
-            normal |= settle(table, _of_scope(fused, table), loops).fused << table.first
+        for number, table in enumerate(self.tables):
+            normal |= self.settle(number, _of_scope(fused, table), loops).fused << table.first
+        return self.assembled(normal, loops, groups, settings)
+
+    def assembled(
+        self, normal: int, loops: int, groups: Iterable[Group], settings: Iterable[Setting]
+    ) -> FusionPlan:
+        """The plan of edges that are in normal form already.
+
+        Raises:
+            PlanError: a group is not legal.
+        """
         plan = FusionPlan(space=self.digest, rules=self.rules.identity, fused=normal, loops=loops)
         kept = tuple(sorted(self._normal_groups(plan, groups)))
-        return FusionPlan(
-            space=plan.space,
-            rules=plan.rules,
-            fused=normal,
-            loops=loops,
-            groups=kept,
-            settings=tuple(sorted(self._normal_settings(plan, kept, settings))),
-        )
+        kept_settings = tuple(sorted(self._normal_settings(plan, kept, settings)))
+        return replace(plan, groups=kept, settings=kept_settings) if kept or kept_settings else plan
 
     def check(self, plan: FusionPlan) -> None:
         """Nothing, for a plan of this space in normal form with legal kernels.
@@ -278,9 +284,13 @@ class FusionSpace:
         Args:
             near: what the decisions of a neighbour mean.
         """
-        settled = settle(self.tables[number], fused, loops, near)
+        meaning = self._meaning.get((number, loops))
+        if meaning is None:
+            meaning = self._meaning[number, loops] = active(self.tables[number], loops)
+        settled = settle(self.tables[number], fused, meaning, near)
         if len(self._settled) >= _SETTLED_KEPT:
             self._settled.clear()
+            self._meaning.clear()
         self._settled[number, settled.fused, loops] = settled
         return settled
 

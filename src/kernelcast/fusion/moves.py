@@ -42,11 +42,13 @@ class MoveResult:
     """A plan after a move.
 
     Attributes:
+        move: that was made.
         plan: the new plan, in normal form.
         removed, added: the kernels in which the two plans differ.
         inverse: the move that leads back.
     """
 
+    move: Move
     plan: FusionPlan
     removed: tuple[KernelGroup, ...]
     added: tuple[KernelGroup, ...]
@@ -98,9 +100,8 @@ def apply_move(space: FusionSpace, plan: FusionPlan, move: Move) -> MoveResult:
         reason = space.why_too_large(group)
         if reason:
             raise IllegalMoveError(f"{move.kind}: the kernel of {space.name_of(group)} would have {reason}")
-    return MoveResult(
-        plan=new_plan, removed=removed, added=added, inverse=_between(new_plan, plan, move.kind)
-    )
+    inverse = _between(new_plan, plan, move.kind)
+    return MoveResult(move=move, plan=new_plan, removed=removed, added=added, inverse=inverse)
 
 
 def _between(old: FusionPlan, new: FusionPlan, kind: str) -> Move:
@@ -241,15 +242,15 @@ def split_group(group: Group) -> Move:
     return Move(kind=f"split group {group.roots} of scope {group.scope}", drop=(group,))
 
 
-def random_move(
+def random_step(
     space: FusionSpace,
     plan: FusionPlan,
     rng: random.Random,
     *,
     extensions: Extensions = Extensions(),
     tries: int = 16,
-) -> Move | None:
-    """A legal move, or None where none of ``tries`` draws was legal.
+) -> MoveResult | None:
+    """The result of a random legal move, or None where none of ``tries`` draws was legal.
 
     Half of the draws flip one edge; the others change several at once, which no series of single flips would
     pass through without a detour.
@@ -259,11 +260,22 @@ def random_move(
         if move is None:
             continue
         try:
-            apply_move(space, plan, move)
+            return apply_move(space, plan, move)
         except IllegalMoveError:
             continue
-        return move
     return None
+
+
+def random_move(
+    space: FusionSpace,
+    plan: FusionPlan,
+    rng: random.Random,
+    *,
+    extensions: Extensions = Extensions(),
+) -> Move | None:
+    """A random legal move, or None; where its result is wanted too, ``random_step`` saves applying it twice."""
+    step = random_step(space, plan, rng, extensions=extensions)
+    return None if step is None else step.move
 
 
 def _draw(space: FusionSpace, plan: FusionPlan, rng: random.Random, extensions: Extensions) -> Move | None:

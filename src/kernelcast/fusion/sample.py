@@ -11,7 +11,7 @@ import random
 
 from kernelcast.errors import PlanError
 from kernelcast.fusion.grouping import KernelGroup, bits
-from kernelcast.fusion.moves import Extensions, IllegalMoveError, apply_move, merge, random_move
+from kernelcast.fusion.moves import Extensions, IllegalMoveError, apply_move, merge, random_step
 from kernelcast.fusion.plan import FusionPlan
 from kernelcast.fusion.space import FusionSpace, default, unfused
 
@@ -145,9 +145,9 @@ def _walk(space: FusionSpace, rng: random.Random, extensions: Extensions) -> Fus
     plan = default(space) if rng.random() < 0.8 else unfused(space)
     longest = max(4, len(space.decisions) // 4)
     for _ in range(1 + int(rng.random() ** 2 * longest)):
-        move = random_move(space, plan, rng, extensions=extensions)
-        if move is not None:
-            plan = apply_move(space, plan, move).plan
+        step = random_step(space, plan, rng, extensions=extensions)
+        if step is not None:
+            plan = step.plan
     return plan
 
 

@@ -15,7 +15,7 @@ from typing import cast
 
 from kernelcast.core.estimate import Estimator
 from kernelcast.fusion.grouping import KernelGroup
-from kernelcast.fusion.moves import Extensions, apply_move, random_move
+from kernelcast.fusion.moves import Extensions, random_step
 from kernelcast.fusion.plan import FusionPlan
 from kernelcast.fusion.sample import random_plan
 from kernelcast.fusion.space import FusionSpace, default, unfused
@@ -98,14 +98,13 @@ def propose(
     space: FusionSpace, plan: FusionPlan, rng: random.Random, extensions: Extensions
 ) -> Proposal[FusionPlan] | None:
     """A random neighbour of a plan with the kernels that it changes; None where no legal move was drawn."""
-    move = random_move(space, plan, rng, extensions=extensions)
-    if move is None:
+    result = random_step(space, plan, rng, extensions=extensions)
+    if result is None:
         return None
-    result = apply_move(space, plan, move)
     return Proposal(
         state=result.plan,
         key=result.plan,
-        move=str(move),
+        move=str(result.move),
         removed=_parts(space, result.removed),
         added=_parts(space, result.added),
     )

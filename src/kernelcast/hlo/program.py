@@ -87,12 +87,14 @@ class Computation:
     Attributes:
         root: name of the instruction whose value is the result.
         attributes: what follows the closing brace, e.g. ``execution_thread``; verbatim.
+        parameters: the parameter instructions, by number.
     """
 
     name: str
     instructions: tuple[Instruction, ...]
     root: str
     attributes: tuple[tuple[str, str], ...] = ()
+    parameters: tuple[Instruction, ...] = field(init=False, repr=False, compare=False, hash=False)
     _by_name: Mapping[str, Instruction] = field(init=False, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
@@ -110,6 +112,9 @@ class Computation:
         if self.root not in by_name:
             raise HloError(f"computation {self.name} has no instruction %{self.root} to be its root")
         object.__setattr__(self, "_by_name", MappingProxyType(by_name))
+        parameters = [i for i in self.instructions if i.opcode == "parameter"]
+        parameters.sort(key=lambda i: i.parameter_number or 0)
+        object.__setattr__(self, "parameters", tuple(parameters))
 
     def __getitem__(self, name: str) -> Instruction:
         try:
@@ -129,12 +134,6 @@ class Computation:
     @property
     def root_instruction(self) -> Instruction:
         return self._by_name[self.root]
-
-    @property
-    def parameters(self) -> tuple[Instruction, ...]:
-        """The parameters, by number."""
-        found = [i for i in self.instructions if i.opcode == "parameter"]
-        return tuple(sorted(found, key=lambda i: i.parameter_number or 0))
 
     def users(self) -> dict[str, tuple[str, ...]]:
         """For each instruction the names of those that read it, in order, each once."""

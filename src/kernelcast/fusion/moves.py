@@ -273,7 +273,7 @@ def random_move(
     *,
     extensions: Extensions = Extensions(),
 ) -> Move | None:
-    """A random legal move, or None; where its result is wanted too, ``random_step`` saves applying it twice."""
+    """A random legal move, or None. Where its result is wanted too, ``random_step`` has it."""
     step = random_step(space, plan, rng, extensions=extensions)
     return None if step is None else step.move
 

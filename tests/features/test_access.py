@@ -146,3 +146,24 @@ def test_exponential_diamonds_stay_bounded(fusion):
     )
     kernel = fusion(body + "\n  ROOT r = f32[2,2]{1,0} negate(a59)", "f32[2,2]{1,0}", result="f32[2,2]{1,0}")
     assert all(len(sites) <= MAX_SITES for sites in evaluation_sites(flatten(kernel)))
+
+
+def test_a_convolution_in_a_loop_fusion_computes_its_operands_for_every_tap(fusion):
+    kernel = fusion(
+        "  n = f32[1,6,6,4]{3,2,1,0} negate(p0)\n"
+        "  ROOT c = f32[1,6,6,8]{3,2,1,0} convolution(n, p1), window={size=3x3 pad=1_1x1_1}, "
+        "dim_labels=b01f_01io->b01f",
+        "f32[1,6,6,4]{3,2,1,0}", "f32[3,3,4,8]{3,2,1,0}", result="f32[1,6,6,8]{3,2,1,0}",
+    )  # fmt: skip
+    assert total(kernel, "negate") == 6 * 6 * 8 * 9 * 4
+    assert all(site.sequential for site in sites_of(kernel, "negate"))
+
+
+def test_what_a_reduction_reads_is_sequential_and_what_reads_it_is_not(fusion):
+    kernel = fusion(
+        "  z = f32[] constant(0)\n  e = f32[8,16]{1,0} exponential(p0)\n"
+        "  s = f32[8]{0} reduce(e, z), dimensions={1}, to_apply=adder\n  ROOT t = f32[8]{0} tanh(s)",
+        "f32[8,16]{1,0}", result="f32[8]{0}",
+    )  # fmt: skip
+    assert [site.sequential for site in sites_of(kernel, "exponential")] == [True]
+    assert [site.sequential for site in sites_of(kernel, "tanh")] == [False]

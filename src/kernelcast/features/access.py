@@ -21,6 +21,10 @@ from kernelcast.hlo.shape import Shape
 
 INVARIANT = -1  # the innermost loop does not move this value's index
 IRREGULAR = -2  # the index is data
+# These read their operands as whole arrays where they stand alone; inside a generated loop they are a loop
+# inside it, as a reduction is.
+_WHOLE_IF_BARE = frozenset({"convolution", "dot"})
+_REDUCTIONS = frozenset({"convolution", "dot", "reduce", "reduce-window"})
 # Index-changing diamonds make sites grow exponentially; beyond this many they are merged into one.
 MAX_SITES = 32
 # Keeps merged counts, and products with them, inside float32.
@@ -28,7 +32,7 @@ MAX_COUNT = 1e18
 
 # These read their operands as whole arrays, each element about once.
 _WHOLE_ARRAY = frozenset({
-    "convolution", "scatter", "sort", "custom-call", "fft", "cholesky", "triangular-solve", "topk", "while",
+    "scatter", "sort", "custom-call", "fft", "cholesky", "triangular-solve", "topk", "while",
     "conditional", "call", "rng", "rng-bit-generator", "select-and-scatter", "ragged-dot", "all-reduce",
     "all-gather", "all-to-all", "reduce-scatter", "collective-permute", "batch-norm-training",
     "batch-norm-inference", "batch-norm-grad",
@@ -45,6 +49,8 @@ class Site:
         dimension: of the value, that the innermost loop walks; or INVARIANT or IRREGULAR.
         step: index step of that dimension per iteration.
         extent: iterations of the innermost loop.
+        sequential: whether it is inside a reduction's loop, where each step waits for the one before and
+            nothing is computed in vectors.
     """
 
     key: int
@@ -52,6 +58,7 @@ class Site:
     dimension: int
     step: float
     extent: float
+    sequential: bool = False
 
 
 Sites = dict[int, Site]
@@ -94,7 +101,7 @@ def evaluation_sites(kernel: FlatKernel) -> list[Sites]:
         whole = (
             kernel.kind is Kind.LIBRARY
             or opcode in _WHOLE_ARRAY
-            or (opcode == "dot" and not kernel.is_fusion)
+            or (opcode in _WHOLE_IF_BARE and not kernel.is_fusion)
         )
         rule = _RULES.get(opcode, _elementwise)
         for slot, operand in enumerate(kernel.operands[node]):
@@ -104,8 +111,13 @@ def evaluation_sites(kernel: FlatKernel) -> list[Sites]:
             use = _Use(kernel, node, slot, shapes, keys)
             for site in sites[node].values():
                 reached = rule(use, site)
-                if reached is not None and reached.count > 0:
-                    _add(sites[operand], reached)
+                if reached is None or reached.count <= 0:
+                    continue
+                if site.sequential or opcode in _REDUCTIONS:
+                    reached = Site(
+                        reached.key, reached.count, reached.dimension, reached.step, reached.extent, True
+                    )
+                _add(sites[operand], reached)
     return sites
 
 
@@ -122,7 +134,7 @@ class _Keys:
 class _Use:
     """One operand slot of one node: what the rules below need to know."""
 
-    __slots__ = ("in_place", "instruction", "keys", "operand", "operands", "shape", "slot", "update_count")
+    __slots__ = ("in_place", "instruction", "keys", "operand", "operands", "second", "shape", "slot")
 
     def __init__(self, kernel: FlatKernel, node: int, slot: int, shapes: list[Shape], keys: _Keys) -> None:
         self.instruction = kernel.instructions[node]
@@ -132,7 +144,7 @@ class _Use:
         self.operand = shapes[self.operands[slot]]
         self.keys = keys
         self.in_place = node in kernel.aliased
-        self.update_count = shapes[self.operands[1]].element_count if len(self.operands) > 1 else 0
+        self.second = shapes[self.operands[1]] if len(self.operands) > 1 else self.operand
 
 
 def _root_site(shape: Shape, keys: _Keys) -> Site:
@@ -153,9 +165,8 @@ def _add(sites: Sites, site: Site) -> None:
         sites[site.key] = site
     else:
         key, last = next(reversed(sites.items()))
-        sites[key] = Site(
-            key, min(MAX_COUNT, last.count + site.count), last.dimension, last.step, last.extent
-        )
+        count = min(MAX_COUNT, last.count + site.count)
+        sites[key] = Site(key, count, last.dimension, last.step, last.extent, last.sequential)
 
 
 def _same_walk(site: Site, key: int, *, share: float = 1.0) -> Site:
@@ -231,10 +242,10 @@ def _dynamic_slice(use: _Use, site: Site) -> Site:
 def _dynamic_update_slice(use: _Use, site: Site) -> Site | None:
     key = use.keys.number("update", site.key, use.operands[2:], use.slot)
     if use.slot == 1:
-        share = use.update_count / max(1, use.shape.element_count)
+        share = use.second.element_count / max(1, use.shape.element_count)
         return _root_site(use.operand, use.keys) if use.in_place else _same_walk(site, key, share=share)
     if use.slot == 0:
-        share = 1.0 - use.update_count / max(1, use.shape.element_count)
+        share = 1.0 - use.second.element_count / max(1, use.shape.element_count)
         return None if use.in_place else _same_walk(site, key, share=share)
     return _fixed(site, key, 1.0 if use.in_place else None)
 
@@ -292,6 +303,16 @@ def _dot(use: _Use, site: Site) -> Site:
     return Site(key, site.count * times, inner, 1.0, float(extents[inner]))
 
 
+def _convolution(use: _Use, site: Site) -> Site:
+    """Each output element reads the window of every input channel of its group, and as many weights."""
+    numbers = attributes.convolution_numbers(use.instruction)
+    channels = use.second.dimensions[numbers.kernel_input_feature]
+    taps = attributes.window(use.instruction).element_count
+    key = use.keys.number("convolution", site.key, use.slot, use.operands)
+    inner = numbers.input_feature if use.slot == 0 else numbers.kernel_input_feature
+    return Site(key, site.count * channels * taps, inner, 1.0, float(max(1, channels)))
+
+
 def _gather(use: _Use, site: Site) -> Site:
     numbers = attributes.gather_numbers(use.instruction)
     key = use.keys.number("gather", site.key, use.operands[1], use.slot)
@@ -312,6 +333,7 @@ _RULES: dict[str, Callable[[_Use, Site], Site | None]] = {
     "bitcast": _linear,
     "broadcast": _broadcast,
     "concatenate": _concatenate,
+    "convolution": _convolution,
     "dot": _dot,
     "dynamic-slice": _dynamic_slice,
     "dynamic-update-slice": _dynamic_update_slice,

@@ -156,6 +156,7 @@ NODE_COLUMNS: tuple[Column, ...] = (
     *_column("evaluation_sites", _S, "distinct index expressions"),
     *(c for w in ("contiguous", "invariant", "strided", "irregular")
       for c in _column(f"share_{w}", _S, "fraction of evaluations", Transform.RAW)),
+    *_column("share_sequential", _S, "fraction of evaluations", Transform.RAW),
     *_column("stride_bytes", _S, "bytes between inner iterations, largest"),
     *_column("inner_extent", _S, "iterations of the innermost loop"),
     *_divisible("inner_extent"),
@@ -214,6 +215,8 @@ KERNEL_COLUMNS: tuple[Column, ...] = (
     *(c for n in ("contiguous", "invariant", "strided", "irregular")
       for c in _column(f"loads_{n}", _S, "elements read")),
     *_column("weighted_work", _S, "nominal cycles of the evaluations"),
+    *_column("evaluations_sequential", _S, "elements computed inside reductions"),
+    *_flags("is", ("vectorised",), _S),
     *_column("inner_extent", _S, "iterations of the innermost loop, smallest over reads"),
     *_column("reduced_extent", _S, "elements, largest over reductions"),
     *_column("reduce_evaluations", _S, "elements reduced"),

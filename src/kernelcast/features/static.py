@@ -27,7 +27,11 @@ _TOUCHED_BYTES, _TOUCHED_LINES = _NODE["touched_bytes"], _NODE["touched_lines"]
 _SHARES = slice(_NODE["share_contiguous"], _NODE["share_irregular"] + 1)
 _CODES = slice(_NODE[f"code_{CODE_CLASSES[0]}"], _NODE["code_is_narrow_conversion"] + 1)
 _CYCLES = np.array([*(NOMINAL_CYCLES[c] for c in CODE_CLASSES), 0.0, 0.0], dtype=np.float32)
+_CALL = CODE_CLASSES.index("call")
 _WORK = tuple(f"evaluations_{name}" for name in (*CODE_CLASSES, "integer_division", "narrow_conversion"))
+# A chain of dependent operations runs at their latency, about four times the time of a vector step.
+_SEQUENTIAL_COST = 4.0
+_SEQUENTIAL = _NODE["share_sequential"]
 _LOADS = tuple(f"loads_{walk}" for walk in ("contiguous", "invariant", "strided", "irregular"))
 
 
@@ -54,7 +58,7 @@ def write_kernel_columns(rows: np.ndarray, kernel: FlatKernel, sites: Sequence[S
 def _walk(shape: Shape, elements: float, element_bytes: float, sites: Sites) -> list[float]:
     """Values of the columns ``evaluations`` … ``touched_lines``, in the schema's order."""
     total = hoisted = lines = 0.0
-    contiguous = invariant = strided = irregular = 0.0
+    contiguous = invariant = strided = irregular = sequential = 0.0
     largest_stride = 0.0
     extent = 1.0
     for site in sites.values():
@@ -62,6 +66,8 @@ def _walk(shape: Shape, elements: float, element_bytes: float, sites: Sites) -> 
         total += count
         if site.extent > extent:
             extent = site.extent
+        if site.sequential:
+            sequential += count
         if site.dimension == INVARIANT:
             invariant += count
             once = count / max(1.0, site.extent)
@@ -84,7 +90,7 @@ def _walk(shape: Shape, elements: float, element_bytes: float, sites: Sites) -> 
     return [
         total, hoisted, total / elements if elements else 0.0, float(len(sites)),
         contiguous * scale, invariant * scale, strided * scale, irregular * scale,
-        largest_stride, extent, *(float(extent % divisor == 0) for divisor in DIVISORS),
+        sequential * scale, largest_stride, extent, *(float(extent % divisor == 0) for divisor in DIVISORS),
         min(elements, total) * element_bytes, lines,
     ]  # fmt: skip
 
@@ -105,8 +111,9 @@ def kernel_vector(rows: np.ndarray, kernel: FlatKernel) -> np.ndarray:
 def _write_sizes(
     values: dict[str, float], rows: np.ndarray, kernel: FlatKernel, is_parameter: np.ndarray
 ) -> None:
-    sizes = is_parameter * rows[:, _BYTES]
-    written = float(sum(_written_bytes(kernel, output) for output in kernel.outputs))
+    # What is written in place is a parameter, too, but is not read.
+    sizes = is_parameter * rows[:, _BYTES] * (rows[:, _EVALUATIONS] > 0)
+    written = float(sum(_written(kernel, output).byte_size for output in kernel.outputs))
     touched = float(is_parameter @ rows[:, _TOUCHED_BYTES]) + written
     values |= {
         "nodes": len(kernel),
@@ -124,19 +131,19 @@ def _write_sizes(
         values[f"kernel_beyond_cache_{level + 1}"] = touched > size
 
 
-def _written_bytes(kernel: FlatKernel, output: int) -> int:
-    """Bytes that an output writes: of an in-place update only the update."""
+def _written(kernel: FlatKernel, output: int) -> Shape:
+    """What an output writes: of an in-place update only the update."""
     while kernel.instructions[output].opcode == "bitcast":
         output = kernel.operands[output][0]
     instruction = kernel.instructions[output]
     if output in kernel.aliased and instruction.opcode in ("dynamic-update-slice", "scatter"):
         updates = kernel.operands[output][-1 if instruction.opcode == "scatter" else 1]
-        return array_of(kernel.instructions[updates].shape).byte_size
-    return instruction.shape.byte_size
+        return kernel.instructions[updates].shape
+    return instruction.shape
 
 
 def _write_output(values: dict[str, float], kernel: FlatKernel) -> None:
-    shape = array_of(kernel.instructions[kernel.outputs[0]].shape)
+    shape = array_of(_written(kernel, kernel.outputs[0]))
     minor = minor_extent(shape)
     elements = shape.element_count
     values |= {
@@ -153,7 +160,9 @@ def _write_output(values: dict[str, float], kernel: FlatKernel) -> None:
 def _write_work(values: dict[str, float], rows: np.ndarray, is_parameter: np.ndarray) -> None:
     evaluations = rows[:, _EVALUATIONS]
     total = float(evaluations.sum())
+    sequential = rows[:, _SEQUENTIAL]
     by_class = rows[:, _HOISTED] @ rows[:, _CODES]
+    stretched = (rows[:, _HOISTED] * (1 + (_SEQUENTIAL_COST - 1) * sequential)) @ rows[:, _CODES]
     loads = (evaluations * is_parameter) @ rows[:, _SHARES]
     extents = rows[:, _NODE["inner_extent"]]
     values |= {
@@ -161,7 +170,10 @@ def _write_work(values: dict[str, float], rows: np.ndarray, is_parameter: np.nda
         "evaluations": total,
         "evaluations_per_output": total / max(1.0, values["output_elements"]),
         "evaluations_largest_per_element": float(rows[:, _PER_ELEMENT].max(initial=0)),
-        "weighted_work": float(by_class @ _CYCLES),
+        "weighted_work": float(stretched @ _CYCLES),
+        "evaluations_sequential": float(evaluations @ sequential),
+        # Calls, data-dependent and strided reads keep the compiler from using vectors.
+        "is_vectorised": not (by_class[_CALL] or loads[2] or loads[3]),
         "inner_extent": float(np.where(is_parameter, extents, np.inf).min()) if is_parameter.any() else 1.0,
     }
     values |= zip(_WORK, by_class.tolist(), strict=True)

@@ -62,7 +62,8 @@ class NetworkConfig:
         normalisation: after each graph layer.
         residual: adds a layer's input to its output (not in the paper).
         hidden: width of hidden layers between kernel embedding and output; empty: linear, as in the paper.
-        static: whether the kernel's static features join the kernel embedding (not in the paper).
+        static: whether the kernel's static features join the kernel embedding, and reach the output by a
+            linear map of their own besides (not in the paper).
         dropout: fraction of node embeddings' numbers dropped in training (not in the paper).
     """
 
@@ -157,6 +158,7 @@ class KernelNetwork(eqx.Module):
     layers: tuple[GraphLayer, ...]
     hidden: tuple[Dense, ...]
     last: Dense
+    direct: Dense | None
     config: NetworkConfig = eqx.field(static=True)
 
     def __init__(
@@ -168,20 +170,21 @@ class KernelNetwork(eqx.Module):
         kernel_features: int,
         key: PRNGKeyArray,
     ) -> None:
-        keys = jax.random.split(key, 3 + config.hops + len(config.hidden))
+        keys = jax.random.split(key, 4 + config.hops + len(config.hidden))
         self.config = config
         self.opcodes = jax.random.normal(keys[0], (opcode_count, config.opcode_width)) * 0.3
         self.first = Dense(config.opcode_width + node_features, config.width, key=keys[1])
-        self.layers = tuple(GraphLayer(config, key=k) for k in keys[3 : 3 + config.hops])
+        self.layers = tuple(GraphLayer(config, key=k) for k in keys[4 : 4 + config.hops])
         widths = [
             len(config.pooling) * config.width + (kernel_features if config.static else 0),
             *config.hidden,
         ]
         self.hidden = tuple(
             Dense(a, b, key=k)
-            for a, b, k in zip(widths[:-1], widths[1:], keys[3 + config.hops :], strict=True)
+            for a, b, k in zip(widths[:-1], widths[1:], keys[4 + config.hops :], strict=True)
         )
         self.last = Dense(widths[-1], 1, key=keys[2], gain=0.01)
+        self.direct = Dense(kernel_features, 1, key=keys[3], gain=0.01) if config.static else None
 
     def __call__(self, batch: GraphBatch, *, key: PRNGKeyArray | None = None) -> Float[Array, " kernel"]:
         """One number per kernel of the batch; those of padding have no meaning.
@@ -206,7 +209,8 @@ class KernelNetwork(eqx.Module):
             kernel = jnp.concatenate([kernel, batch.static], axis=-1)
         for dense in self.hidden:
             kernel = jax.nn.relu(dense(kernel))
-        return self.last(kernel)[:, 0]
+        made = self.last(kernel)[:, 0]  # kernel
+        return made if self.direct is None else made + self.direct(jnp.asarray(batch.static))[:, 0]
 
     def _pool(
         self, nodes: Float[Array, "kernel node width"], mask: Bool[Array, "kernel node"]

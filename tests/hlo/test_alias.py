@@ -267,6 +267,18 @@ def test_aliases_that_a_call_declares() -> None:
     assert kinds(entry(body % "y")) == [(HazardKind.READ_LATE, "r")]
 
 
+def test_an_asynchronous_call_updates_its_operand() -> None:
+    others = """job { x = f32[64] parameter(0)  u = f32[4] parameter(1)  i = s32[] constant(3)
+      ROOT d = f32[64] dynamic-update-slice(x, u, i) }"""
+    body = """x = f32[64] parameter(0)  u = f32[4] parameter(1)  y = f32[64] sine(x)
+      a = ((f32[64], f32[4]), f32[64], s32[]) async-start(y, u), calls=job
+      b = f32[64] async-done(a)  ROOT r = f32[64] add(b, %s)"""
+    assert kinds(entry(body % "b", others=others)) == []
+    program = entry(body % "y", others=others)
+    assert kinds(program) == [(HazardKind.READ_LATE, "r")]
+    assert clobbered(program)["e"] == {("y", ()): ("a",)}
+
+
 # Clobbered values, without regard to order.
 
 

@@ -123,7 +123,7 @@ def instruction_cost(program: Program, computation: Computation, instruction: In
     """
     if instruction.opcode in TRANSPARENT or instruction.opcode in CONTROL_FLOW:
         return Cost()
-    if instruction.opcode.endswith("-done"):
+    if instruction.opcode.endswith(("-done", "-update")):
         return Cost()
     if instruction.opcode == "fusion":
         return _fusion_cost(program, computation, instruction)

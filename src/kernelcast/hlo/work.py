@@ -212,6 +212,7 @@ _RULES: Mapping[str, _Rule] = {
     "map": _map,
     "reduce": _reduce,
     "reduce-scatter": _collective_reduction,
+    "reduce-scatter-start": _collective_reduction,
     "reduce-window": _reduce_window,
     "rng": _random,
     "rng-bit-generator": _random,

@@ -28,12 +28,13 @@ class Emitted:
     computation: Computation | None = None
 
 
-def emit(scope: Scope, group: KernelGroup, *, verbatim: bool = True) -> Emitted:
+def emit(scope: Scope, group: KernelGroup, *, prefix: str, verbatim: bool = True) -> Emitted:
     """The instructions of one kernel.
 
     Args:
         scope: that it belongs to.
         group: what it computes.
+        prefix: of the names of new fused computations.
         verbatim: emit a kernel that the compiler's module has exactly as it stands there: name, operand
             order, body with its duplicates, attributes. Library calls always are.
     """
@@ -45,7 +46,7 @@ def emit(scope: Scope, group: KernelGroup, *, verbatim: bool = True) -> Emitted:
         return _as_it_is(scope, kernel.instruction, kernel.operands, root)
     if group.form is Form.BARE:
         return _as_it_is(scope, scope.nodes[root].instruction, scope.nodes[root].operands, root)
-    return _fusion(scope, group)
+    return _fusion(scope, group, prefix)
 
 
 def result_name(scope: Scope, number: int) -> str:
@@ -57,13 +58,14 @@ def result_name(scope: Scope, number: int) -> str:
     return node.instruction.name if is_original else f"{node.instruction.name}.out"
 
 
-def lone_kernel(original: Program, scope: Scope, group: KernelGroup) -> Kernel:
+def lone_kernel(original: Program, scope: Scope, group: KernelGroup, *, prefix: str) -> Kernel:
     """One kernel of a plan as a closed sub-program.
 
     Args:
         original: holds the computations that it may call.
+        prefix: as in ``emit``.
     """
-    emitted = emit(scope, group)
+    emitted = emit(scope, group, prefix=prefix)
     launched = replace(emitted.instructions[0], attributes=_without_control(emitted.instructions[0]))
     arguments = [
         scope.nodes[number].instruction
@@ -102,7 +104,7 @@ def _as_it_is(scope: Scope, instruction: Instruction, operands: tuple[int, ...],
     return Emitted(instructions=(renamed,), operands=operands)
 
 
-def _fusion(scope: Scope, group: KernelGroup) -> Emitted:
+def _fusion(scope: Scope, group: KernelGroup, prefix: str) -> Emitted:
     """A new generated fusion; scalar constants stand inside."""
     name = result_name(scope, group.roots[0])
     outside = operands_of(scope, group)
@@ -141,12 +143,13 @@ def _fusion(scope: Scope, group: KernelGroup) -> Emitted:
             for member in members
         ),
     ]
-    return _launch(scope, group, name, tuple(outside), inner, body)
+    return _launch(scope, group, f"{prefix}{name}", name, tuple(outside), inner, body)
 
 
 def _launch(
     scope: Scope,
     group: KernelGroup,
+    computation_name: str,
     name: str,
     operands: tuple[int, ...],
     inner: dict[int, str],
@@ -155,7 +158,7 @@ def _launch(
     """The fused computation and the instruction that launches it."""
     shapes = [scope.nodes[root].instruction.shape for root in group.roots]
     metadata = scope.nodes[group.roots[0]].instruction.attribute("metadata")
-    attributes = [("kind", "kLoop"), ("calls", f"%fused.{name}")]
+    attributes = [("kind", "kLoop"), ("calls", f"%{computation_name}")]
     fusion = Instruction(
         name=name,
         opcode="fusion",
@@ -164,7 +167,7 @@ def _launch(
         attributes=tuple(attributes + ([("metadata", metadata)] if metadata else [])),
     )
     if len(group.roots) == 1:
-        computation = Computation(name=f"fused.{name}", instructions=tuple(body), root=inner[group.roots[0]])
+        computation = Computation(name=computation_name, instructions=tuple(body), root=inner[group.roots[0]])
         return Emitted(instructions=(fusion,), operands=operands, computation=computation)
     together = Instruction(
         name=f"results.in.{name}",
@@ -172,7 +175,7 @@ def _launch(
         shape=tuple_shape(*shapes),
         operands=tuple(inner[root] for root in group.roots),
     )
-    computation = Computation(name=f"fused.{name}", instructions=(*body, together), root=together.name)
+    computation = Computation(name=computation_name, instructions=(*body, together), root=together.name)
     fusion = replace(fusion, name=f"{name}.results", shape=together.shape)
     parts = tuple(
         Instruction(

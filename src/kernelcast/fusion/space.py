@@ -250,13 +250,21 @@ class FusionSpace:
         """The kernel as a closed sub-program; kept, since a search asks for the same ones again."""
         kernel = self._kernels.get(group)
         if kernel is None:
-            kernel = lone_kernel(self.original, self.scopes[group.scope], group)
+            kernel = lone_kernel(self.original, self.scopes[group.scope], group, prefix=self.fused_prefix)
             self._kernels[group] = kernel
         return kernel
 
     def multiplicity(self, group: KernelGroup) -> TripCount:
         """How often a kernel runs in one run of the program."""
         return self.execution_counts.get(self.scopes[group.scope].computation.name, ONCE)
+
+    @cached_property
+    def fused_prefix(self) -> str:
+        """Begins the names of new fused computations, and no name of the compiler's module."""
+        prefix = "fused."
+        while any(computation.name.startswith(prefix) for computation in self.original.computations):
+            prefix = f"new.{prefix}"
+        return prefix
 
     @cached_property
     def own_hazards(self) -> frozenset[Hazard]:

@@ -165,6 +165,8 @@ class _Run:
                     self.branches(computation, instruction)
                 case "call" | "async-start" if instruction.called:
                     self.call(computation, instruction)
+                case "async-update" | "async-done":
+                    pass  # names for what the start made
                 case opcode if opcode not in TRANSPARENT:
                     self.kernel(computation, instruction)
                 case _:

@@ -24,6 +24,8 @@ IRREGULAR = -2  # the index is data
 # These read their operands as whole arrays where they stand alone; inside a generated loop they are a loop
 # inside it, as a reduction is.
 _WHOLE_IF_BARE = frozenset({"convolution", "dot"})
+# Operand that holds what an in-place operation writes.
+_UPDATES = {"dynamic-update-slice": 1, "scatter": -1}
 _REDUCTIONS = frozenset({"convolution", "dot", "reduce", "reduce-window"})
 # Index-changing diamonds make sites grow exponentially; beyond this many they are merged into one.
 MAX_SITES = 32
@@ -95,7 +97,13 @@ def evaluation_sites(kernel: FlatKernel) -> list[Sites]:
     sites: list[Sites] = [{} for _ in shapes]
     keys = _Keys()
     for output in kernel.outputs:
-        _add(sites[output], _root_site(shapes[output], keys))
+        writer = _writer(kernel, output)
+        if writer in kernel.aliased and kernel.instructions[writer].opcode in _UPDATES:
+            # Only the update is computed; the rest of the buffer stays as it is.
+            update = kernel.operands[writer][_UPDATES[kernel.instructions[writer].opcode]]
+            _add(sites[writer], _root_site(shapes[update], keys))
+        else:
+            _add(sites[output], _root_site(shapes[output], keys))
     for node in reversed(range(len(shapes))):
         opcode = kernel.instructions[node].opcode
         whole = (
@@ -119,6 +127,13 @@ def evaluation_sites(kernel: FlatKernel) -> list[Sites]:
                     )
                 _add(sites[operand], reached)
     return sites
+
+
+def _writer(kernel: FlatKernel, node: int) -> int:
+    """The node that computes the bytes of an output: the first one behind bitcasts."""
+    while kernel.instructions[node].opcode == "bitcast":
+        node = kernel.operands[node][0]
+    return node
 
 
 class _Keys:

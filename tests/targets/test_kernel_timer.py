@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kernelcast.core.kernel import Kernel
+from kernelcast.core.tile import Tile
 from kernelcast.core.timing import Failure, Reason, Sample, Statistic, Timing
 from kernelcast.targets.pjrt.kernel_timer import KernelRule, KernelTimer
 from kernelcast.targets.pjrt.time_kernels import CompileBatch, CompiledBatch, Drop, PassResult, TimePass
@@ -27,7 +28,8 @@ class ScriptedWorker:
     """
 
     def __init__(self) -> None:
-        self.generation = 1
+        self.generation = 0
+        self.memory_limit_bytes = 1 << 30
         self.now_s = 0.0
         self.log: list[str] = []
         self.failing: Callable[[CompileBatch], Failure | None] = lambda _: None
@@ -212,6 +214,24 @@ def test_kernel_as_short_as_nothing_has_no_slope(worker: ScriptedWorker, element
     outcome = run(worker, [elementwise], KernelRule(passes=1))["0"]
     assert isinstance(outcome, Failure)
     assert outcome.reason is Reason.NO_SLOPE
+
+
+def test_kernel_that_needs_more_memory_than_a_worker_has(worker: ScriptedWorker, elementwise: Kernel) -> None:
+    worker.memory_limit_bytes = 3 * 2048 - 1
+    outcome = run(worker, [elementwise], KernelRule())["0"]
+    assert isinstance(outcome, Failure)
+    assert outcome.reason is Reason.MEMORY
+    assert worker.log == []
+
+
+def test_tiles_are_refused(worker: ScriptedWorker, elementwise: Kernel) -> None:
+    tile = Tile(levels=(("kernel", (8,)),))
+    timer = KernelTimer(worker, KernelRule(), statistic=Statistic.GATED_MEDIAN)  # pyright: ignore[reportArgumentType]
+    ((key, outcome),) = timer.time([Candidate(key="k", kernel=elementwise, tile=tile)])
+    assert key == "k"
+    assert isinstance(outcome, Failure)
+    assert outcome.reason is Reason.UNSUPPORTED
+    assert outcome.message.startswith("tile kernel[8]: XLA:CPU has no tiles")
 
 
 def test_nothing_to_time(worker: ScriptedWorker) -> None:

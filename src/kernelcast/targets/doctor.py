@@ -10,8 +10,9 @@ import numpy as np
 from kernelcast.core.analytical import Peaks
 from kernelcast.core.timing import GATE, Failure
 from kernelcast.errors import TargetError
+from kernelcast.targets.pjrt.options import XlaCpuOptions
 from kernelcast.targets.pjrt.probes import Listen, Repeat, peaks, repeats
-from kernelcast.targets.pjrt.xla_cpu import XlaCpu, XlaCpuOptions
+from kernelcast.targets.pjrt.xla_cpu import XlaCpu
 from kernelcast.targets.surroundings import Surroundings, look_around
 
 

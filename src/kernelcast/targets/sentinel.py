@@ -43,7 +43,7 @@ class Sentinel:
         *,
         warm: Callable[[], object],
         clock: Callable[[], float] = time.perf_counter,
-        processor_clock: Callable[[], float] = time.thread_time,
+        processor_clock: Callable[[], float] = time.process_time,
         floor_s: float | None = None,
     ) -> None:
         """
@@ -51,7 +51,7 @@ class Sentinel:
             work: always the same, bound by computing and not by memory, about 50 µs long.
             warm: brings code and data of ``work`` back into the caches, untimed.
             clock: wall seconds.
-            processor_clock: seconds in which this thread ran.
+            processor_clock: seconds in which this process ran.
             floor_s: a floor that an earlier sentinel with the same work found on this machine.
         """
         self._work = work
@@ -94,7 +94,7 @@ class Sentinel:
         return loudness
 
     def _reading(self) -> tuple[float, bool]:
-        """Wall seconds of the work, and whether this thread was off the core for part of them."""
+        """Wall seconds of the work, and whether this process was off the core for part of them."""
         self._warm()
         ran = self._processor_clock()
         begin = self._clock()

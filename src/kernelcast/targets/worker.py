@@ -72,7 +72,8 @@ class Worker(Generic[State]):
 
     Attributes:
         cpu: the only CPU that the child may use.
-        generation: counts the children so far; state kept by a child is valid within its generation.
+        memory_limit_bytes: resident memory at which the child is killed.
+        generation: counts the children that ended; what a child keeps is valid within its generation.
         busy_s: wall seconds in which the child worked on requests, including those that failed.
     """
 
@@ -94,7 +95,7 @@ class Worker(Generic[State]):
         self.generation = 0
         self.busy_s = 0.0
         self._boot = boot
-        self._memory_limit_bytes = memory_limit_bytes
+        self.memory_limit_bytes = memory_limit_bytes
         self._environment = dict(environment or {})
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
@@ -135,6 +136,7 @@ class Worker(Generic[State]):
         """Ends the child, if there is one."""
         if self._connection is not None:
             self._connection.close()
+            self.generation += 1
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -168,7 +170,6 @@ class Worker(Generic[State]):
                 start_new_session=True,
             )
         self._connection = Connection(ours.detach())
-        self.generation += 1
         _log.info("worker %d of CPU %d: process %d", self.generation, self.cpu, self._process.pid)
         self._connection.send(self._boot)
         answer = self._answer(self._connection, time.monotonic() + _START_LIMIT_S, _START_LIMIT_S)
@@ -186,12 +187,12 @@ class Worker(Generic[State]):
             except (EOFError, ConnectionError):
                 return self._buried()
             resident = _resident_bytes(self._process.pid)
-            if resident > self._memory_limit_bytes:
+            if resident > self.memory_limit_bytes:
                 self.close()
                 return Failure(
                     reason=Reason.MEMORY,
                     message=f"the worker held {resident >> 20} MiB, over its limit of "
-                    f"{self._memory_limit_bytes >> 20} MiB",
+                    f"{self.memory_limit_bytes >> 20} MiB",
                 )
             if time.monotonic() > deadline:
                 self.close()

@@ -90,15 +90,16 @@ class Device:
         self.sentinel.settle(settle_s)
 
     def timed(self, work: Callable[[], object]) -> tuple[float, float]:
-        """Wall seconds of some work, and their ratio to the seconds in which this thread ran.
+        """Wall seconds of some work, and their ratio to the seconds in which this process ran.
 
-        The ratio tells what the sentinel cannot: that another process had the core in the middle of the work.
+        All its threads count, since XLA hands part of a program to another one. The ratio tells what the
+        sentinel cannot: that another process had the core in the middle of the work.
         """
-        ran = time.thread_time()
+        ran = time.process_time()
         begin = self.clock()
         work()
         seconds = self.clock() - begin
-        return seconds, max(1.0, seconds / max(time.thread_time() - ran, 1e-9))
+        return seconds, max(1.0, seconds / max(time.process_time() - ran, 1e-9))
 
     def keep(self, thing: object) -> int:
         """A handle by which later requests find the thing."""

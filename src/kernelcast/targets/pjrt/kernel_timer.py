@@ -150,7 +150,7 @@ class KernelTimer:
         """Compiles a new batch; yields the candidates that cannot be timed."""
         measured: list[_Measured] = []
         for one in group:
-            failure = unsupported(one.candidate.kernel)
+            failure = self._refused(one.candidate)
             if failure is None:
                 measured.append(one)
             else:
@@ -168,6 +168,17 @@ class KernelTimer:
         failure = self._compile(open_)
         if failure is not None:
             yield from self._give_up(open_, failure)
+
+    def _refused(self, candidate: Candidate) -> Failure | None:
+        """Why a candidate is not even tried, or None."""
+        if candidate.tile is not None:
+            message = f"tile {candidate.tile}: XLA:CPU has no tiles to choose; give the kernel without one"
+            return Failure(reason=Reason.UNSUPPORTED, message=message)
+        needed, limit = _bytes_needed(candidate.kernel), self._worker.memory_limit_bytes
+        if needed > limit:
+            message = f"inputs and outputs need {needed >> 20} MiB, a worker may use {limit >> 20} MiB"
+            return Failure(reason=Reason.MEMORY, message=message)
+        return unsupported(candidate.kernel)
 
     def _compile(self, open_: _Open) -> Failure | None:
         answer = self._worker.ask(CompileBatch(batch=open_.batch), limit_s=self._rule.compile_limit_s)
@@ -289,6 +300,11 @@ def _groups(candidates: Iterable[Candidate], rule: KernelRule) -> Iterator[list[
 
 def _parameter_bytes(kernel: Kernel) -> int:
     return sum(p.shape.byte_size for p in kernel.program.entry_computation.parameters)
+
+
+def _bytes_needed(kernel: Kernel) -> int:
+    """Bytes of the inputs, once as the caller's array and once on the device, and of the outputs."""
+    return 2 * _parameter_bytes(kernel) + kernel.root.shape.byte_size
 
 
 def _numbered(result: PassResult, branch: int, visit: int) -> list[tuple[float, Sample]]:

@@ -32,6 +32,8 @@ _log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
 METHOD = "whole-program"
+# A request that outlives the budget by this is cut off.
+_GRACE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +217,7 @@ class ProgramTimer:
             return Failure(reason=Reason.TIMEOUT, message=message)
         before = self._worker.busy_s
         try:
-            return self._worker.ask(request, limit_s=limit_s)
+            return self._worker.ask(request, limit_s=min(limit_s, budget.left_s + _GRACE_S))
         finally:
             budget.spend(self._worker.busy_s - before)
 

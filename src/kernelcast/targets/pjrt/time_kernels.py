@@ -29,9 +29,10 @@ _RATIO = 5
 # after the empty iteration is taken off has several times the relative error.
 _TINY_RUNS = 2_500
 _ROUNDS_OF_TINY = 3
-# From here on a kernel is timed with few rounds: its loop would hold the worker for too long.
+# From here on a kernel is timed with few rounds a visit, so that they take about a second together.
 SLOW_S = 12e-3
 _SLOW_TRIES = 4
+_SLOW_VISIT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +195,8 @@ def _visit(device: Device, batch: _Batch, branch: int, runs: int, rule: PassRule
         loudness = max(between, after, crowding)
         samples.append(Sample(runs=runs, seconds=long_s, loudness=loudness, round=number))
         if long_s / runs > SLOW_S:
-            tries = _SLOW_TRIES
+            round_s = long_s + short_s + long_s / runs
+            tries = max(1, min(_SLOW_TRIES, int(_SLOW_VISIT_S / round_s)))
     return tuple(samples)
 
 
@@ -209,7 +211,7 @@ def gated_rounds(samples: Iterable[Sample]) -> int:
 def _runs_of_long_loop(batch: _Batch, branch: int) -> int:
     """How many runs make a loop that lasts ``LOOP_S``.
 
-    The loop is grown until it does, by the seconds in which this thread ran: a guess from one disturbed run
+    The loop is grown until it does, by the seconds in which this process ran: a guess from one disturbed run
     would leave a short kernel with two runs. Nor is a first call believed: the first dot of a process takes
     a millisecond in its library, whatever its size.
     """

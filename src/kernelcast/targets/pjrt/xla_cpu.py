@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from kernelcast.core.identity import TargetIdentity
-from kernelcast.core.timing import Failure, Reason, Statistic, Timing
+from kernelcast.core.timing import Failure, Reason, Timing
 from kernelcast.errors import PlanError, TargetError
 from kernelcast.fusion.apply import apply
-from kernelcast.fusion.inputs import input_specs
 from kernelcast.fusion.plan import FusionPlan, LibraryOff, Untouched
 from kernelcast.fusion.space import FusionSpace, space_of
 from kernelcast.hlo.format import format_program
 from kernelcast.hlo.text import parse
 from kernelcast.targets import client
 from kernelcast.targets.chip import chip_name
-from kernelcast.targets.inputs import dtype_of, make_input
 from kernelcast.targets.lowering import Lowering, lower
 from kernelcast.targets.pjrt.device import Device, DeviceBoot
-from kernelcast.targets.pjrt.kernel_timer import KernelRule, KernelTimer
-from kernelcast.targets.pjrt.program_timer import Form, ProgramRule, ProgramTimer
+from kernelcast.targets.pjrt.kernel_timer import KernelTimer
+from kernelcast.targets.pjrt.options import XlaCpuOptions as XlaCpuOptions
+from kernelcast.targets.pjrt.options import usable_cpu
+from kernelcast.targets.pjrt.program_inputs import program_inputs
+from kernelcast.targets.pjrt.program_timer import Form, ProgramTimer
 from kernelcast.targets.pjrt.time_programs import Capture
 from kernelcast.targets.protocol import Candidate, DeviceBudget, ProgramTiming
 from kernelcast.targets.worker import Worker
@@ -34,34 +34,7 @@ from kernelcast.targets.worker import Worker
 _log = logging.getLogger(__name__)
 
 Choice = FusionPlan | Untouched | LibraryOff
-# glibc gives freed blocks above 32 MiB back at once, and each run maps and page-faults them again (28 ms
-# instead of 8–11 ms for a program with 64 MiB of temporary memory). Huge pages make times repeat better.
-_MALLOC = {"mmap_threshold": 4 << 30, "trim_threshold": 8 << 30, "hugetlb": 1}
 _CAPTURE_LIMIT_S = 300.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class XlaCpuOptions:
-    """How the target measures.
-
-    Attributes:
-        kernels: batches and visits of kernels.
-        programs: rounds of whole programs.
-        label: the statistic that makes one number of the samples. Of the two, min − min repeats better: two
-            processes, 160 kernels, two visits each, on a core shared with other work: mean difference 2.5 %
-            at ≥ 5 µs and 3.4 % below, against 3.9 % and 3.1 % for the median of slopes.
-        raised_allocator: keep freed memory in the process instead of giving it back; False leaves glibc's
-            stock settings, and is another target identity.
-        memory_limit_bytes: resident memory at which a worker is killed; None for half of the machine's.
-        floor_s: the sentinel's floor as ``doctor`` found it on this machine; None finds it anew.
-    """
-
-    kernels: KernelRule = field(default_factory=KernelRule)
-    programs: ProgramRule = field(default_factory=ProgramRule)
-    label: Statistic = Statistic.GATED_MIN_DIFFERENCE
-    raised_allocator: bool = True
-    memory_limit_bytes: int | None = None
-    floor_s: float | None = None
 
 
 class XlaCpu:
@@ -91,13 +64,12 @@ class XlaCpu:
             TargetError: where the operating system cannot pin processes, or not to this CPU.
         """
         self.options = options or XlaCpuOptions()
-        self.cpu = _usable_cpu(cpu)
-        limit = self.options.memory_limit_bytes or _physical_bytes() // 2
+        self.cpu = usable_cpu(cpu)
         self._worker: Worker[Device] = Worker(
             DeviceBoot(floor_s=self.options.floor_s),
             cpu=self.cpu,
-            memory_limit_bytes=limit,
-            environment=_environment(raised_allocator=self.options.raised_allocator),
+            memory_limit_bytes=self.options.memory_limit_bytes,
+            environment=self.options.environment,
         )
         self._kernel_timer = KernelTimer(
             self._worker, self.options.kernels, statistic=self.options.label, sleep=sleep
@@ -122,7 +94,7 @@ class XlaCpu:
             kind="xla-cpu",
             chip=chip_name(),
             compiler=client.compiler_version(),
-            flags=tuple(f"malloc.{k}={v}" for k, v in _MALLOC.items() if self.options.raised_allocator),
+            flags=self.options.allocator,
             label=self.options.label,
         )
 
@@ -280,29 +252,6 @@ class PlanCheck:
     final_text: str
 
 
-def program_inputs(space: FusionSpace, given: Mapping[int, np.ndarray], *, seed: int = 0) -> list[np.ndarray]:
-    """One array per parameter of a program: the given one, or a made-up one.
-
-    Raises:
-        TargetError: a given array does not fit its parameter.
-    """
-    parameters = space.original.entry_computation.parameters
-    specs = input_specs(space.original)
-    arrays: list[np.ndarray] = []
-    for number, (parameter, spec) in enumerate(zip(parameters, specs, strict=True)):
-        shape = parameter.shape
-        array = given.get(number)
-        if array is None:
-            array = make_input(shape.element_type, shape.dimensions, spec, seed=seed + number)
-        elif array.shape != shape.dimensions or array.dtype != dtype_of(shape.element_type):
-            raise TargetError(f"parameter {number} is {shape}, the given array is {array.dtype}{array.shape}")
-        arrays.append(array)
-    unknown = sorted(set(given) - set(range(len(parameters))))
-    if unknown:
-        raise TargetError(f"inputs for parameters {unknown}; the program has {len(parameters)} parameters")
-    return arrays
-
-
 def _imposed(space: FusionSpace, plan: FusionPlan, *, verbatim: bool) -> Form:
     try:
         return Form(text=format_program(apply(space, plan, verbatim=verbatim)))
@@ -318,29 +267,3 @@ def _result(plan: Choice, form: Form, outcome: Timing | Failure) -> ProgramTimin
         temporary_bytes=form.temporary_bytes,
         final_text=form.final_text,
     )
-
-
-def _usable_cpu(cpu: int | None) -> int:
-    if not hasattr(os, "sched_getaffinity"):
-        raise TargetError("measuring needs processes pinned to one CPU, which only Linux can do here")
-    usable = sorted(os.sched_getaffinity(0))
-    if cpu is not None and cpu not in usable:
-        raise TargetError(f"CPU {cpu} cannot be used; this process may use {usable}")
-    return usable[-1] if cpu is None else cpu
-
-
-def _physical_bytes() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
-def _environment(*, raised_allocator: bool) -> dict[str, str]:
-    """Variables that the child's libraries read when they load."""
-    variables = {
-        "JAX_PLATFORMS": "cpu",
-        "XLA_FLAGS": "",  # the caller's flags would make other code under the same identity
-        "TF_CPP_MIN_LOG_LEVEL": "2",
-        "GLIBC_TUNABLES": "",
-    }
-    if raised_allocator:
-        variables["GLIBC_TUNABLES"] = ":".join(f"glibc.malloc.{k}={v}" for k, v in _MALLOC.items())
-    return variables

@@ -90,7 +90,7 @@ class ProgramMeasurement:
 
     @property
     def sum_s(self) -> float:
-        """Σ times · kernel seconds + overheads; NaN unless kernels that touch 99 % of the bytes have a time."""
+        """Σ times · kernel seconds + overheads; NaN unless kernels with 99 % of the bytes have a time."""
         if self.coverage < COVERED:
             return math.nan
         return math.fsum(k.total_s for k in self.kernels if math.isfinite(k.seconds)) + self.overheads.total_s

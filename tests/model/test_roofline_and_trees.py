@@ -1,14 +1,13 @@
 """The baselines: coefficients by hand, kinds never seen, and a clear error without the extra."""
 
-import json
 import sys
 
 import numpy as np
 import pytest
 
-from kernelcast.core.analytical import Peaks, read_peaks, roofline_seconds
+from kernelcast.core.analytical import Peaks, roofline_seconds
 from kernelcast.core.kernel import Kind
-from kernelcast.errors import MissingExtraError, SchemaError
+from kernelcast.errors import MissingExtraError
 from kernelcast.model.roofline import Fitting, analytical_seconds, fit_roofline, kind_of_graph
 from kernelcast.model.trees import TreesConfig, fit_trees, summed_features
 
@@ -50,16 +49,9 @@ def test_totals_follow_the_long_kernels_and_the_median_all(examples):
     assert median.pooled == pytest.approx(1)
 
 
-def test_peaks_are_read_and_checked(tmp_path):
-    path = tmp_path / "doctor.json"
-    path.write_text(json.dumps({"flops_per_s": 2.0, "bytes_per_s": 3.0, "other": 1}))
-    assert read_peaks(path) == Peaks(flops_per_s=2, bytes_per_s=3)
-    for content in ("", "[]", '{"flops_per_s": 1}', '{"flops_per_s": -1, "bytes_per_s": 1}'):
-        path.write_text(content)
-        with pytest.raises(SchemaError, match="kernelcast doctor"):
-            read_peaks(path)
-    with pytest.raises(SchemaError, match="cannot read the peaks"):
-        read_peaks(tmp_path / "none.json")
+def test_peaks_are_positive():
+    with pytest.raises(ValueError, match="bytes_per_s must be a positive number, got -1"):
+        Peaks(flops_per_s=1, bytes_per_s=-1)
 
 
 def test_nothing_to_fit_on_is_an_error():

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
-
-from kernelcast.errors import SchemaError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,22 +31,3 @@ def roofline_seconds(flops: float, bytes_accessed: float, peaks: Peaks) -> float
     0.2
     """
     return max(flops / peaks.flops_per_s, bytes_accessed / peaks.bytes_per_s)
-
-
-def read_peaks(path: Path) -> Peaks:
-    """The peaks in a JSON file, ``{"flops_per_s": …, "bytes_per_s": …}`` among other fields.
-
-    Raises:
-        SchemaError: no such file, or no positive numbers in it.
-    """
-    try:
-        held: Any = json.loads(path.read_text(encoding="utf-8"))
-        return Peaks(flops_per_s=float(held["flops_per_s"]), bytes_per_s=float(held["bytes_per_s"]))
-    except OSError as error:
-        raise SchemaError(
-            f"cannot read the peaks {path}: {error.strerror}; run `kernelcast doctor`"
-        ) from None
-    except (ValueError, KeyError, TypeError):
-        raise SchemaError(
-            f"{path} does not hold the positive numbers flops_per_s and bytes_per_s: run `kernelcast doctor`"
-        ) from None

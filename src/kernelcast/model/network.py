@@ -72,7 +72,7 @@ class NetworkConfig:
     hops: int = 3
     direction: Direction = Direction.BOTH
     neighbours: Reduction = Reduction.SUM
-    pooling: tuple[Reduction, ...] = (Reduction.SUM, Reduction.MEAN, Reduction.MAX)
+    pooling: tuple[Reduction, ...] = (Reduction.MEAN, Reduction.MAX)
     normalisation: Normalisation = Normalisation.L2
     residual: bool = False
     hidden: tuple[int, ...] = ()

@@ -27,7 +27,7 @@ from kernelcast.model.batch import (
     size_class,
 )
 from kernelcast.model.loss import log_time_loss
-from kernelcast.model.network import KernelNetwork, NetworkConfig, Normalisation
+from kernelcast.model.network import KernelNetwork, NetworkConfig
 
 _log = logging.getLogger(__name__)
 PAPER_BLOCKS = (Block.PAPER, Block.MASK, Block.TILE)
@@ -53,10 +53,10 @@ class TrainConfig:
     blocks: tuple[Block, ...] = PAPER_BLOCKS
     epochs: int = 40
     patience: int = 12
-    learning_rate: float = 2e-3
+    learning_rate: float = 5e-3
     weight_decay: float = 1e-2
     clip: float = 1.0
-    node_budget: int = 2048
+    node_budget: int = 1024
     average: float = 0.99
 
     def __post_init__(self) -> None:
@@ -66,7 +66,7 @@ class TrainConfig:
 
 GNN = TrainConfig()
 GNN_STATIC = TrainConfig(
-    network=NetworkConfig(hidden=(64, 64), static=True, normalisation=Normalisation.RMS, residual=True),
+    network=NetworkConfig(hidden=(64, 64), static=True, residual=True),
     blocks=(*PAPER_BLOCKS, Block.STATIC),
 )
 

@@ -153,6 +153,20 @@ def test_a_full_disk_stops_it_and_keeps_what_was_written(
     assert threading.active_count() < 10
 
 
+@pytest.mark.parametrize("table", ["kernels", "plans", "occurrences", "surveys", "measurements"])
+def test_what_a_damaged_part_held_is_collected_again(tmp_path: Path, table: str) -> None:
+    fakes.run(tmp_path)
+    before = reasons(tmp_path)
+    tables = Dataset.open(tmp_path).manifest.of_table(table)
+    (tmp_path / PARTS / tables[-1].file).write_bytes(b"PAR1 not any more")
+    with pytest.raises(StoreError, match=f"{tables[-1].file}.*--drop-damaged"):
+        fakes.run(tmp_path)
+    report = fakes.run(tmp_path, settings=replace(fakes.SETTINGS, drop_damaged=True))
+    assert report.progress.left == 0
+    assert verify(tmp_path) == []
+    assert reasons(tmp_path) == before
+
+
 def test_two_collections_on_one_folder_are_refused(tmp_path: Path) -> None:
     with (
         Writer.open(tmp_path, target=fakes.TARGET, rule=fakes.RULE),

@@ -29,15 +29,23 @@ def collect(
     passes: Annotated[int, typer.Option(min=1, help="Visits to each kernel.")] = 2,
     spacing: Annotated[float, typer.Option(min=0, help="Seconds between two visits, at least.")] = 60.0,
     seed: Annotated[int, typer.Option(help="Of the plans and the order.")] = 0,
+    drop_damaged: Annotated[
+        bool, typer.Option("--drop-damaged", help="Take damaged parts out first and collect them again.")
+    ] = False,
+    prune: Annotated[
+        bool,
+        typer.Option("--prune", help="At the end, merge the parts and drop texts of kernels never timed."),
+    ] = False,
     record_results: RecordOption = False,
     repository: RepositoryOption = Path(),
     as_json: JsonOption = False,
 ) -> None:
     """Draws plans of zoo programs and times their kernels; may be stopped and run again at any time."""
     from kernelcast.cli.collect_display import collect_display
+    from kernelcast.data.compact import compact
     from kernelcast.data.outcomes import labels
     from kernelcast.data.rule import LabelRule
-    from kernelcast.data.store import Dataset
+    from kernelcast.data.store import Dataset, Writer
     from kernelcast.jobs.collect import CollectSettings
     from kernelcast.jobs.collect import collect as run
     from kernelcast.jobs.cpu_tools import cpu_identity, cpu_tools
@@ -53,6 +61,7 @@ def collect(
         kernels_per_program=kernels_per_program,
         budget_s=None if minutes is None else 60 * minutes,
         cpus=chosen,
+        drop_damaged=drop_damaged,
     )
     variants = chosen_variants(program)
     with XlaCpu(cpu=chosen[0]) as capture, collect_display() as watch:
@@ -65,6 +74,9 @@ def collect(
             settings=settings,
             watch=watch,
         )
+    if prune and not report.was_interrupted:
+        with Writer.open(out, target=cpu_identity(), rule=rule) as writer:
+            compact(writer, prune=True)
     progress = report.progress
     emit(
         report,

@@ -108,6 +108,7 @@ def read_part(folder: Path, part: Part) -> bytes:
     return content
 
 
+_SURVEY_TABLES = frozenset({"kernels", "programs", "plans", "occurrences", "surveys"})
 _REMEDY = (
     "restore it from a copy, or drop it with `kernelcast collect --drop-damaged` and measure those again"
 )
@@ -214,19 +215,26 @@ class Writer:
         _remove_leftovers(self.folder, self.manifest)
 
     def drop_damaged(self) -> list[str]:
-        """Takes the damaged parts out of the dataset, so that what they held is measured again.
+        """Takes the damaged parts out of the dataset, so that what they held is collected again.
+
+        Plans and their occurrences only make sense together: where a part of a survey is damaged, all surveys
+        go, and the next collection of the same programs makes the same ones again.
 
         Returns:
             What was wrong with each.
         """
         kept: list[Part] = []
         problems: list[str] = []
+        tables: set[str] = set()
         for part in self.manifest.parts:
             try:
                 read_part(self.folder, part)
                 kept.append(part)
             except StoreError as error:
                 problems.append(str(error))
+                tables.add(part.table)
+        if tables & _SURVEY_TABLES:
+            kept = [part for part in kept if part.table not in _SURVEY_TABLES - {"kernels", "programs"}]
         if problems:
             self._publish(replace(self.manifest, parts=tuple(kept)))
         return problems

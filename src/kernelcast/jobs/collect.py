@@ -6,6 +6,7 @@ the next one on the same folder; what it had committed is not.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ from kernelcast.jobs.survey import Source, survey_programs
 from kernelcast.jobs.worklist import attempted, work_list
 from kernelcast.targets.protocol import Candidate
 
+_LOG = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectSettings:
@@ -38,6 +41,7 @@ class CollectSettings:
         occasion_s: seconds after which no batch is begun in an occasion; with the last visits to what is open
             it stays under thirty minutes.
         commit_period_s: what is final is written at least so often.
+        drop_damaged: first take damaged parts out of the dataset; what they held is collected again.
     """
 
     seed: int = 0
@@ -47,6 +51,7 @@ class CollectSettings:
     cpus: tuple[int, ...] = (0, 1)
     occasion_s: float = 1500.0
     commit_period_s: float = 5.0
+    drop_damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +137,8 @@ def collect(
         TargetError: no worker can be started.
     """
     with Writer.open(folder, target=target, rule=rule) as writer:
+        for problem in writer.drop_damaged() if settings.drop_damaged else ():
+            _LOG.error("dropped: %s", problem)
         problems = survey_programs(
             writer, sources, seed=settings.seed, random_plans=settings.random_plans,
             watch=lambda program, left: watch(CollectProgress(stage="survey", detail=program, left=left)),

@@ -36,7 +36,11 @@ class ScriptedWorker:
         self.loudness = [1.0]
         self.dies_at_visit: int | None = None
         self.kept: dict[int, int] = {}
+        self.boots: list[Any] = []
         self.visits = 0
+
+    def replace_boot(self, boot: Any) -> None:
+        self.boots.append(boot)
 
     def ask(self, request: Any, *, limit_s: float) -> Any:
         match request:
@@ -114,6 +118,11 @@ def test_seconds_are_the_slope_without_the_empty_iteration(
     assert outcome.overhead_s == pytest.approx(1.0)
     assert outcome.slopes_s().size == 6
     assert worker.kept == {}
+
+
+def test_next_child_of_the_worker_knows_the_floor(worker: ScriptedWorker, elementwise: Kernel) -> None:
+    run(worker, [elementwise], KernelRule(passes=2))
+    assert [boot.floor_s for boot in worker.boots] == [1e-5]
 
 
 def test_visits_to_a_kernel_lie_apart(worker: ScriptedWorker, elementwise: Kernel) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from kernelcast.core.kernel import Kernel
 from kernelcast.core.timing import Clock, Failure, Reason, Sample, Statistic, Timing
 from kernelcast.targets.pjrt.batch import BatchText, batch_text, unsupported
-from kernelcast.targets.pjrt.device import Device
+from kernelcast.targets.pjrt.device import Device, remember_floor
 from kernelcast.targets.pjrt.time_kernels import (
     CompileBatch,
     Drop,
@@ -232,7 +232,9 @@ class KernelTimer:
             self._worker.ask(Drop(handles=(open_.handle,)), limit_s=self._rule.compile_limit_s)
 
     def _record(self, open_: _Open, result: PassResult) -> None:
-        self.floor_s = min(self.floor_s, result.floor_s)
+        if result.floor_s < self.floor_s:
+            self.floor_s = result.floor_s
+            remember_floor(self._worker, self.floor_s)
         self.quiet_share = result.quiet_share
         empty_branch = len(open_.measured)
         open_.empty.extend(_numbered(result, empty_branch, open_.visits))

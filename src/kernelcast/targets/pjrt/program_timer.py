@@ -15,7 +15,7 @@ import numpy as np
 
 from kernelcast.core.timing import Clock, Failure, Reason, Sample, Timing
 from kernelcast.errors import TargetError
-from kernelcast.targets.pjrt.device import Device
+from kernelcast.targets.pjrt.device import Device, remember_floor
 from kernelcast.targets.pjrt.time_kernels import Drop
 from kernelcast.targets.pjrt.time_programs import (
     CompareOutputs,
@@ -140,6 +140,7 @@ class ProgramTimer:
             if isinstance(result, Failure):
                 _log.warning("timing ended after %d rounds: %s", rounds, result)
                 break
+            remember_floor(self._worker, result.floor_s)
             for kept, taken in zip(samples, result.samples, strict=True):
                 kept.extend((result.floor_s, sample) for sample in taken)
             rounds += result.rounds

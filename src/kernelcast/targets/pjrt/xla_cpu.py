@@ -99,6 +99,11 @@ class XlaCpu:
         )
 
     @property
+    def quiet_share(self) -> float:
+        """Fraction of the sentinel's readings beside kernels that were quiet; NaN before the first."""
+        return self._kernel_timer.quiet_share
+
+    @property
     def worker(self) -> Worker[Device]:
         """The worker process, for probes of the machine."""
         return self._worker

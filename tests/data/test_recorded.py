@@ -84,7 +84,6 @@ def test_the_first_timing_of_a_kernel_is_its_label(dataset: Dataset) -> None:
     found = labels(dataset)
     assert found.fingerprints == (kernel(8).fingerprint, kernel(32).fingerprint)
     np.testing.assert_allclose(found.seconds, [1e-6, 3e-6], rtol=1e-3)
-    assert np.all(found.lower <= found.seconds)
     np.testing.assert_allclose(labels(dataset, occasions=["o2"]).seconds, [2e-6, 3e-6], rtol=1e-3)
     assert len(labels(dataset, occasions=[])) == 0
     assert isinstance(outcomes(dataset)[kernel(16).fingerprint], Failure)
@@ -110,6 +109,11 @@ def test_a_recording_estimates_what_was_measured(dataset: Dataset) -> None:
     estimates = recording.estimate(asked)
     assert estimates.status.tolist() == [Status.UNKNOWN, Status.KNOWN, Status.FAILED, Status.KNOWN]
     np.testing.assert_allclose(estimates.seconds, [np.nan, 1e-6, np.nan, 3e-6], rtol=1e-3)
+    known = estimates.status == Status.KNOWN
+    assert np.all(estimates.lower[known] <= estimates.seconds[known] * (1 + 1e-9))
+    assert np.all(estimates.seconds[known] <= estimates.upper[known] * (1 + 1e-9))
+    by_minimum = Recording(recording.outcomes, Statistic.GATED_MIN_DIFFERENCE).estimate(asked)
+    assert np.isnan(by_minimum.lower).all()
     assert len(recording.estimate([])) == 0
 
 

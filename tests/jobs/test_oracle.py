@@ -25,13 +25,7 @@ import collection_fakes as fakes
 
 
 def labels_of(seconds: list[float]) -> Labels:
-    nothing = np.full(len(seconds), np.nan)
-    return Labels(
-        fingerprints=tuple(f"k{n}" for n in range(len(seconds))),
-        seconds=np.array(seconds),
-        lower=nothing,
-        upper=nothing,
-    )
+    return Labels(fingerprints=tuple(f"k{n}" for n in range(len(seconds))), seconds=np.array(seconds))
 
 
 def test_half_of_the_draw_is_long() -> None:

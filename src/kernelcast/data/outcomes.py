@@ -20,13 +20,10 @@ class Labels:
     Attributes:
         fingerprints: in the order measured.
         seconds: (kernel,) float64, by the statistic of the dataset's target.
-        lower, upper: (kernel,) float64, 90 % interval of the median; NaN under three quiet rounds.
     """
 
     fingerprints: tuple[str, ...]
     seconds: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
 
     def __len__(self) -> int:
         return len(self.fingerprints)
@@ -61,10 +58,7 @@ def labels(dataset: Dataset, *, occasions: Collection[str] | None = None) -> Lab
         for kernel, outcome in outcomes(dataset, occasions=occasions).items()
         if isinstance(outcome, Timing)
     }
-    intervals = np.array([t.interval_s() for t in timed.values()], dtype=np.float64).reshape(-1, 2)
     return Labels(
         fingerprints=tuple(timed),
         seconds=np.array([t.seconds(statistic) for t in timed.values()], dtype=np.float64),
-        lower=intervals[:, 0],
-        upper=intervals[:, 1],
     )

@@ -42,7 +42,8 @@ class Recording:
             yield candidate.key, outcome
 
     def estimate(self, kernels: Sequence[Kernel]) -> Estimates:
-        """The recorded label of each kernel with its interval; unknown where there is none."""
+        """The recorded label of each kernel, with an interval where it is a median; unknown where there is
+        none."""
         rows = [self._row(kernel.fingerprint) for kernel in kernels]
         values = np.array([row[:3] for row in rows], dtype=np.float64).reshape(-1, 3)
         return Estimates(
@@ -59,4 +60,7 @@ class Recording:
         seconds = outcome.seconds(self.statistic) if isinstance(outcome, Timing) else math.nan
         if isinstance(outcome, Failure) or not seconds > 0:
             return (math.nan, math.nan, math.nan, Status.FAILED)
-        return (seconds, *outcome.interval_s(), Status.KNOWN)
+        # The interval is that of the median: it says nothing about another statistic.
+        is_median = self.statistic is Statistic.GATED_MEDIAN
+        lower, upper = outcome.interval_s() if is_median else (math.nan, math.nan)
+        return (seconds, lower, upper, Status.KNOWN)

@@ -3,7 +3,8 @@
 The clones of a producer, one in each kernel that computes it again, become one node: two operations are one
 where opcode, shape with layout, attributes, operands and called computations agree, and the compiler fused
 the same of their operands. (The last condition keeps clones apart of which one had an operand fused and the
-other read it from memory; without it the default would not be a plan.)
+other read it from memory; without it the default would not be a plan. For the same reason a clone stays apart
+from a value that its own kernel reads from memory.)
 
 Results of distinct instructions of the module never become one: they are distinct buffers, and a loop may
 update both. A result that will be overwritten does not become one with its clones either: what computes the
@@ -33,6 +34,7 @@ class _Expansion:
 
     slot: int
     region: int
+    reads: frozenset[int | None]
     members: int = 0
     pairs: list[FusedPair] = field(default_factory=list)
     count: int = 0
@@ -166,7 +168,7 @@ class ScopeBuilder:
         """Nodes for the operations of a fusion; the number of its result."""
         outer = tuple(self._number[operand] for operand in fusion.operands)
         region = self._first_region + len(self.regions) if self._is_library(fusion) else NO_REGION
-        expansion = _Expansion(slot=slot, region=region)
+        expansion = _Expansion(slot=slot, region=region, reads=frozenset(outer))
         fused = self._program[fusion.called[0]]
         bound = [(number, False) for number in outer]
         result = self._expand(fused, bound, expansion, result_of=fusion.name)
@@ -212,7 +214,7 @@ class ScopeBuilder:
                 number = self._node(
                     instruction, operands, inside,
                     slot=(expansion.slot, _LAST if is_result else expansion.count),
-                    result_of=result_of if is_result else None, region=expansion.region,
+                    result_of=result_of if is_result else None, expansion=expansion,
                 )  # fmt: skip
                 expansion.count += 1
                 expansion.members |= 1 << number
@@ -232,7 +234,7 @@ class ScopeBuilder:
         *,
         slot: tuple[int, int],
         result_of: str | None = None,
-        region: int = NO_REGION,
+        expansion: _Expansion | None = None,
     ) -> int:
         """The number of an operation's node, found or made.
 
@@ -240,12 +242,17 @@ class ScopeBuilder:
             inside: for each operand whether the same kernel computes it.
             result_of: the module's instruction whose result it is. It may become one with a clone, but not
                 with another result, and not where its buffer will be overwritten.
+            expansion: the fusion that it is a part of, if any.
         """
+        region = expansion.region if expansion is not None else NO_REGION
         value = self._value(instruction, operands)
         # Equal scalar constants are one value, wherever they stand; other operands count as nodes.
         identities = tuple(self._scalar_value(operand) or operand for operand in operands)
-        key = (instruction.opcode, value, identities, inside, region)
+        key: tuple[object, ...] = (instruction.opcode, value, identities, inside, region)
         found = self._by_key.get(key)
+        if expansion is not None and found in expansion.reads:
+            key = (*key, expansion.slot)
+            found = self._by_key.get(key)
         is_apart = result_of is not None and (found in self._kernels or result_of in self._overwritten)
         if found is not None and not is_apart:
             if result_of is not None:

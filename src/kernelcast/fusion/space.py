@@ -19,6 +19,7 @@ from kernelcast.fusion.grouping import (
     active,
     closure,
     group_of,
+    is_default,
     is_written,
     settle,
     too_large,
@@ -93,7 +94,7 @@ class FusionSpace:
             lines.extend(
                 f"computation {name}, %{kernel.instruction.name}: the default plan has another kernel there"
                 for root, kernel in scope.kernels.items()
-                if root not in groups or groups[root].members != kernel.members
+                if root not in groups or not is_default(scope, groups[root])
             )
         return tuple(lines)
 

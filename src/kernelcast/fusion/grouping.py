@@ -80,15 +80,23 @@ class Settled:
     Attributes:
         fused: the edges that fuse, every bit set to what it means.
         meaning: the edges that mean something, i.e. that lie in no library call.
+        together: a mask of the results of each multi-output kernel.
         holders: for each node a mask of the results whose kernels compute it.
     """
 
     fused: int
     meaning: int
+    together: tuple[int, ...]
     holders: tuple[int, ...]
 
 
-def settle(edges: ScopeEdges, fused: int, meaning: int, near: Settled | None = None) -> Settled:
+def settle(
+    edges: ScopeEdges,
+    fused: int,
+    meaning: int,
+    together: tuple[int, ...] = (),
+    near: Settled | None = None,
+) -> Settled:
     """The same decisions with every bit set to what it means.
 
     Edges of library calls are off, and fixed edges as in the default. A SHARE producer that more than one
@@ -97,10 +105,11 @@ def settle(edges: ScopeEdges, fused: int, meaning: int, near: Settled | None = N
 
     Args:
         meaning: the edges that mean something, see ``active``.
+        together: a mask of the results of each multi-output kernel.
         near: a settled neighbour; only what differs from it is looked at.
     """
     fused = (fused & ~edges.fixed | edges.default & edges.fixed) & meaning
-    if near is None:
+    if near is None or near.together != together:
         holders = [1 << number for number in range(len(edges.inputs))]
         queue = [-producer for producer in edges.producers]
     else:
@@ -110,18 +119,23 @@ def settle(edges: ScopeEdges, fused: int, meaning: int, near: Settled | None = N
     queued = set(queue)
     while queue:  # consumers first: who holds them is settled
         producer = -heapq.heappop(queue)
-        fused, held_by = _settle_producer(edges, producer, fused, meaning, holders)
+        fused, held_by = _settle_producer(edges, producer, fused, meaning, together, holders)
         if held_by != holders[producer]:
             holders[producer] = held_by
             for _, earlier in edges.inputs[producer]:
                 if -earlier not in queued:
                     queued.add(-earlier)
                     heapq.heappush(queue, -earlier)
-    return Settled(fused=fused, meaning=meaning, holders=tuple(holders))
+    return Settled(fused=fused, meaning=meaning, together=together, holders=tuple(holders))
 
 
 def _settle_producer(
-    edges: ScopeEdges, producer: int, fused: int, meaning: int, holders: list[int]
+    edges: ScopeEdges,
+    producer: int,
+    fused: int,
+    meaning: int,
+    together: tuple[int, ...],
+    holders: list[int],
 ) -> tuple[int, int]:
     """The edges that fuse once those of a producer are settled, and the results whose kernels hold it."""
     own = 1 << producer
@@ -131,13 +145,18 @@ def _settle_producer(
             inside |= holders[consumer]
     if not inside:
         return fused, own
+    kernels = inside  # one bit for each
+    for results in together:
+        if inside & results:
+            inside |= results
+            kernels = kernels & ~results | results & -results
     mask = edges.output_mask[producer]
     cut = mask & meaning & ~fused & ~edges.fixed
     for bit, consumer in edges.outputs[producer] if cut else ():
         if cut >> bit & 1 and not holders[consumer] & ~inside:
             fused |= 1 << bit
     is_written_too = edges.always & own or fused & mask != mask
-    if edges.shared & own and (is_written_too or inside & inside - 1) and not fused & mask & edges.fixed:
+    if edges.shared & own and (is_written_too or kernels & kernels - 1) and not fused & mask & edges.fixed:
         return fused & ~mask, own
     return fused, inside | own if is_written_too else inside
 

@@ -79,23 +79,20 @@ def apply_move(space: FusionSpace, plan: FusionPlan, move: Move) -> MoveResult:
     Raises:
         IllegalMoveError: the move has no effect, or the result is not legal.
     """
-    loops = plan.loops ^ move.loops
-    fused = plan.fused ^ move.edges
-    touched = _touched(space, move)
-    normal = plan.fused
-    for number in touched:
-        table = space.tables[number]
-        mask = (1 << table.count) - 1
-        settled = space.settle(number, fused >> table.first & mask, loops, space.settled(plan, number))
-        normal = normal & ~(mask << table.first) | settled.fused << table.first
     groups = (*(group for group in plan.groups if group not in move.drop), *move.add)
     try:
-        new_plan = space.assembled(normal, loops, groups, plan.settings)
+        new_plan = space.plan(
+            plan.fused ^ move.edges,
+            loops=plan.loops ^ move.loops,
+            groups=groups,
+            settings=plan.settings,
+            near=plan,
+        )
     except PlanError as error:
         raise IllegalMoveError(f"{move.kind}: {error}") from error
     if new_plan == plan:
         raise IllegalMoveError(f"{move.kind}: it changes nothing")
-    removed, added = _difference(space, plan, new_plan, touched)
+    removed, added = _difference(space, plan, new_plan)
     for group in added:
         reason = space.why_too_large(group)
         if reason:
@@ -114,23 +111,13 @@ def _between(old: FusionPlan, new: FusionPlan, kind: str) -> Move:
     )
 
 
-def _touched(space: FusionSpace, move: Move) -> list[int]:
-    """The scopes in which a move may change something."""
-    found = {group.scope for group in (*move.drop, *move.add)}
-    found.update(space.regions[region].scope for region in bits(move.loops))
-    for number, table in enumerate(space.tables):
-        if move.edges >> table.first & (1 << table.count) - 1:
-            found.add(number)
-    return sorted(found)
-
-
 def _difference(
-    space: FusionSpace, old: FusionPlan, new: FusionPlan, touched: list[int]
+    space: FusionSpace, old: FusionPlan, new: FusionPlan
 ) -> tuple[tuple[KernelGroup, ...], tuple[KernelGroup, ...]]:
     """The launched kernels that only the old and only the new plan has."""
     before: set[KernelGroup] = set()
     after: set[KernelGroup] = set()
-    for number in touched:
+    for number in range(len(space.scopes)):
         nodes = _nodes_to_look_at(space, old, new, number)
         for plan, found in ((old, before), (new, after)):
             for node in nodes:

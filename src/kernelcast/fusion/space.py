@@ -63,7 +63,7 @@ class FusionSpace:
     kept_whole: tuple[tuple[str, str, str], ...]
     _kernels: dict[KernelGroup, Kernel] = field(default_factory=dict, repr=False)
     _too_large: dict[KernelGroup, str] = field(default_factory=dict, repr=False)
-    _settled: dict[tuple[int, int, int], Settled] = field(default_factory=dict, repr=False)
+    _settled: dict[tuple[int, int, int, tuple[int, ...]], Settled] = field(default_factory=dict, repr=False)
     _meaning: dict[tuple[int, int], int] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -125,6 +125,7 @@ class FusionSpace:
         loops: int = 0,
         groups: Iterable[Group] = (),
         settings: Iterable[Setting] = (),
+        near: FusionPlan | None = None,
     ) -> FusionPlan:
         """The plan of some decisions, in normal form.
 
@@ -133,28 +134,47 @@ class FusionSpace:
             loops: bit r is set where region r becomes loops.
             groups: results that one kernel computes together; what the edges make no result is left out.
             settings: exceptions in emission; those without effect are left out.
+            near: a plan of this space that differs little; only what differs is looked at.
 
         Raises:
             PlanError: a group is not legal. (Kernels that are too large are found by ``illegal_kernels``.)
         """
         loops &= (1 << len(self.regions)) - 1
+        kept = tuple(sorted(groups))
+        settings = tuple(settings)
+        for scope, roots in [(g.scope, g.roots) for g in kept] + [(s.scope, (s.root,)) for s in settings]:
+            self._check_places(scope, roots)
+        while True:
+            plan = FusionPlan(
+                space=self.digest,
+                rules=self.rules.identity,
+                fused=self._normal_edges(fused, loops, kept, near),
+                loops=loops,
+                groups=kept,
+            )
+            # Fewer groups may mean fewer fused edges, and those other results; groups only ever shrink.
+            still = tuple(sorted(self._normal_groups(plan, kept)))
+            if still == kept:
+                break
+            kept = still
+        kept_settings = tuple(sorted(self._normal_settings(plan, settings)))
+        return replace(plan, settings=kept_settings) if kept_settings else plan
+
+    def _normal_edges(
+        self, fused: int, loops: int, groups: tuple[Group, ...], near: FusionPlan | None
+    ) -> int:
         normal = 0
         for number, table in enumerate(self.tables):
-            normal |= self.settle(number, _of_scope(fused, table), loops).fused << table.first
-        return self.assembled(normal, loops, groups, settings)
-
-    def assembled(
-        self, normal: int, loops: int, groups: Iterable[Group], settings: Iterable[Setting]
-    ) -> FusionPlan:
-        """The plan of edges that are in normal form already.
-
-        Raises:
-            PlanError: a group is not legal.
-        """
-        plan = FusionPlan(space=self.digest, rules=self.rules.identity, fused=normal, loops=loops)
-        kept = tuple(sorted(self._normal_groups(plan, groups)))
-        kept_settings = tuple(sorted(self._normal_settings(plan, kept, settings)))
-        return replace(plan, groups=kept, settings=kept_settings) if kept or kept_settings else plan
+            local, together = _of_scope(fused, table), _together(groups, number)
+            neighbour = None
+            if near is not None:
+                neighbour = self.settled(near, number)
+                is_same = local == neighbour.fused and together == neighbour.together
+                if is_same and self._active(number, loops) == neighbour.meaning:
+                    normal |= local << table.first
+                    continue
+            normal |= self._settle(number, local, loops, together, neighbour).fused << table.first
+        return normal
 
     def check(self, plan: FusionPlan) -> None:
         """Nothing, for a plan of this space in normal form with legal kernels.
@@ -283,31 +303,30 @@ class FusionSpace:
 
     def settled(self, plan: FusionPlan, number: int) -> Settled:
         """What a plan means in one scope."""
-        local = self.local(plan, number)
-        found = self._settled.get((number, local, plan.loops))
-        return found or self.settle(number, local, plan.loops)
+        local, together = self.local(plan, number), _together(plan.groups, number)
+        found = self._settled.get((number, local, plan.loops, together))
+        return found or self._settle(number, local, plan.loops, together, None)
 
-    def settle(self, number: int, fused: int, loops: int, near: Settled | None = None) -> Settled:
-        """What decisions mean in one scope; kept for the moves that start there.
-
-        Args:
-            near: what the decisions of a neighbour mean.
-        """
-        meaning = self._meaning.get((number, loops))
-        if meaning is None:
-            meaning = self._meaning[number, loops] = active(self.tables[number], loops)
-        settled = settle(self.tables[number], fused, meaning, near)
+    def _settle(
+        self, number: int, fused: int, loops: int, together: tuple[int, ...], near: Settled | None
+    ) -> Settled:
+        settled = settle(self.tables[number], fused, self._active(number, loops), together, near)
         if len(self._settled) >= _SETTLED_KEPT:
             self._settled.clear()
             self._meaning.clear()
-        self._settled[number, settled.fused, loops] = settled
+        self._settled[number, settled.fused, loops, together] = settled
         return settled
+
+    def _active(self, number: int, loops: int) -> int:
+        meaning = self._meaning.get((number, loops))
+        if meaning is None:
+            meaning = self._meaning[number, loops] = active(self.tables[number], loops)
+        return meaning
 
     def _normal_groups(self, plan: FusionPlan, groups: Iterable[Group]) -> Iterator[Group]:
         taken: set[tuple[int, int]] = set()
         by_scope: dict[int, list[tuple[int, ...]]] = {}
         for group in groups:
-            self._check_places(group.scope, group.roots)
             roots = tuple(sorted(r for r in group.roots if self.is_result(plan, group.scope, r)))
             if len(roots) < 2:
                 continue
@@ -356,12 +375,9 @@ class FusionSpace:
                     "results: by the rules, as a library call, or as a part of an in-place update"
                 )
 
-    def _normal_settings(
-        self, plan: FusionPlan, groups: tuple[Group, ...], settings: Iterable[Setting]
-    ) -> Iterator[Setting]:
-        grouped = {(group.scope, root) for group in groups for root in group.roots}
+    def _normal_settings(self, plan: FusionPlan, settings: Iterable[Setting]) -> Iterator[Setting]:
+        grouped = {(group.scope, root) for group in plan.groups for root in group.roots}
         for setting in settings:
-            self._check_places(setting.scope, (setting.root,))
             scope, root = self.scopes[setting.scope], setting.root
             if setting.emission not in ("bare", "wrapped"):
                 raise PlanError(f"emission must be bare or wrapped, got {setting.emission}")
@@ -377,6 +393,10 @@ class FusionSpace:
 
 def _of_scope(fused: int, table: ScopeEdges) -> int:
     return fused >> table.first & (1 << table.count) - 1
+
+
+def _together(groups: tuple[Group, ...], number: int) -> tuple[int, ...]:
+    return tuple(sum(1 << root for root in group.roots) for group in groups if group.scope == number)
 
 
 def space_of(program: Program, rules: Rules = XLA_CPU) -> FusionSpace:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from kernelcast.core.estimate import Estimates, estimates_of
 from kernelcast.core.identity import TargetIdentity
 from kernelcast.core.kernel import Kernel
 from kernelcast.core.timing import Clock, Failure, Reason, Sample, Timing
+from kernelcast.fusion.apply import apply
 from kernelcast.fusion.plan import FusionPlan, LibraryOff, Untouched
 from kernelcast.fusion.space import FusionSpace, default, space_of
+from kernelcast.hlo.format import format_program
 from kernelcast.hlo.text import parse
-from kernelcast.targets.protocol import DeviceBudget, ProgramTiming
+from kernelcast.jobs.overheads import Overheads
+from kernelcast.targets.pjrt.xla_cpu import PlanCheck
+from kernelcast.targets.protocol import Candidate, DeviceBudget, ProgramTiming
 
 # The compiler fused the exponential with the multiplication and left the rest apart: not the best plan.
 MODULE = """HloModule chain, is_scheduled=true, entry_computation_layout={(f32[64,64]{1,0}, f32[64,64]{1,0})->f32[64,64]{1,0}}
@@ -46,6 +53,7 @@ ENTRY %main (x: f32[64,64], y: f32[64,64]) -> f32[64,64] {
 }
 """  # noqa: E501  as the compiler prints it
 
+_OWN_TEXT = format_program(parse(MODULE))
 IDENTITY = TargetIdentity(kind="fake", chip="none", compiler="none 1")
 LAUNCH_S = 10e-6
 
@@ -57,6 +65,23 @@ def chain_space() -> FusionSpace:
 def price_s(kernel: Kernel) -> float:
     """Ten microseconds a launch and one an instruction: fusing all is best."""
     return LAUNCH_S + 1e-6 * kernel.program.instruction_count
+
+
+NO_OVERHEADS = Overheads(call_s=0.0, sequential_launch_s=0.0, dataflow_launch_s=0.0, iteration_s=0.0)
+
+
+class ChainProgram:
+    """The chain as a program that studies take."""
+
+    def __init__(self, name: str = "chain/1") -> None:
+        self.id = name
+
+    def build(self) -> tuple[object, tuple[Any, ...]]:
+        shape = jax.ShapeDtypeStruct((64, 64), "float32")
+        return (lambda x, y: jnp.tanh(jnp.exp(x) * y + y)), (shape, shape)
+
+    def example_inputs(self, seed: int) -> list[np.ndarray]:
+        return [np.full((64, 64), seed, np.float32)] * 2
 
 
 class PriceEstimator:
@@ -95,8 +120,7 @@ class PriceTarget:
         return IDENTITY
 
     def space(self, source: object, *arguments: object) -> FusionSpace:
-        assert isinstance(source, str)
-        return space_of(parse(source))
+        return chain_space()
 
     def time_programs(
         self,
@@ -115,7 +139,34 @@ class PriceTarget:
                 outcome = self._outcome(space, choice)
                 if budget is not None:
                     budget.spend(self._compile_s)
-            found.append(ProgramTiming(plan=choice, outcome=outcome, output_error=0.0, temporary_bytes=0))
+            text = format_program(apply(space, choice)) if isinstance(choice, FusionPlan) else _OWN_TEXT
+            found.append(
+                ProgramTiming(
+                    plan=choice, outcome=outcome, output_error=0.0, temporary_bytes=0, final_text=text
+                )
+            )
+        return found
+
+    def time_kernels(self, candidates: Iterable[Candidate]) -> Iterator[tuple[str, Timing | Failure]]:
+        for candidate in candidates:
+            yield candidate.key, self._timing(price_s(candidate.kernel))
+
+    def check_programs(
+        self,
+        space: FusionSpace,
+        plans: Sequence[FusionPlan | Untouched | LibraryOff],
+        *,
+        inputs: Mapping[int, np.ndarray] | None = None,
+        verbatim: bool = True,
+    ) -> list[PlanCheck]:
+        found: list[PlanCheck] = []
+        for choice in plans:
+            text = _OWN_TEXT
+            if isinstance(choice, FusionPlan):
+                text = format_program(apply(space, choice, verbatim=verbatim))
+            is_wrong = self._factor(choice) != self._factor(choice)
+            failure = Failure(reason=Reason.WRONG_RESULT, message="output 0 differs") if is_wrong else None
+            found.append(PlanCheck(plan=choice, failure=failure, output_error=0.0, final_text=text))
         return found
 
     def _outcome(self, space: FusionSpace, choice: FusionPlan | Untouched | LibraryOff) -> Timing | Failure:
@@ -123,7 +174,9 @@ class PriceTarget:
         if factor != factor:
             return Failure(reason=Reason.WRONG_RESULT, message="output 0 differs")
         plan = choice if isinstance(choice, FusionPlan) else default(space)
-        seconds = factor * sum(price_s(space.kernel(group)) for group in space.groups(plan))
+        return self._timing(factor * sum(price_s(space.kernel(group)) for group in space.groups(plan)))
+
+    def _timing(self, seconds: float) -> Timing:
         return Timing(
             samples=tuple(
                 Sample(

@@ -184,6 +184,18 @@ def test_limits_end_the_search() -> None:
     assert none.best.state == (0, 0)
 
 
+def test_a_space_that_is_priced_whole_ends_the_search() -> None:
+    found = anneal(
+        start(2),
+        propose=flip,
+        costs=WholeCosts(lambda states: [1.0 + sum(s) for s in states]),
+        options=AnnealingOptions(steps=10**9, seconds=5.0, stale_steps=30),
+        seed=0,
+    )
+    assert found.evaluations <= 4
+    assert found.steps < 1000
+
+
 def test_a_space_without_moves_returns_its_start() -> None:
     found = anneal(
         [("only", "only")],

@@ -22,6 +22,8 @@ from kernelcast.targets.protocol import DeviceBudget, TimesPrograms
 
 # The rest of a budget decides among the best plans: single noisy samples made them look best.
 _SEARCH_SHARE = 0.8
+# So many steps without a plan that was not timed before mean that there is none left within reach.
+_STALE_STEPS = 500
 
 
 def search_on_device(
@@ -42,7 +44,10 @@ def search_on_device(
     limited = replace(
         options,
         annealing=replace(
-            options.annealing, steps=10**9, seconds=_SEARCH_SHARE * budget.limit_s - budget.spent_s
+            options.annealing,
+            steps=10**9,
+            seconds=_SEARCH_SHARE * budget.limit_s - budget.spent_s,
+            stale_steps=_STALE_STEPS,
         ),
     )
     costs = WholeCosts[FusionPlan](lambda plans: measured_ratios(space, target, plans, budget, inputs))

@@ -32,6 +32,8 @@ class AnnealingOptions:
         evaluations: stop when so many prices have been asked; None for no limit.
         seconds: stop when the clock has advanced so far; None for no limit. Only then may a trace depend on
             the machine.
+        stale_steps: stop after so many steps in a row that asked no price; None for no limit. A small space
+            is priced whole long before its seconds are spent.
     """
 
     steps: int = 1000
@@ -41,6 +43,7 @@ class AnnealingOptions:
     tries: int = 8
     evaluations: int | None = None
     seconds: float | None = None
+    stale_steps: int | None = None
 
     def __post_init__(self) -> None:
         if self.steps < 0 or self.pool < 1 or self.tries < 1:
@@ -149,12 +152,14 @@ def anneal(
             pool.offer(chain.state, key, chain.cost)
 
     trace: list[TraceStep] = []
-    step = 0
-    while step < options.steps:
+    step = stale = 0
+    while step < options.steps and (options.stale_steps is None or stale < options.stale_steps):
         spent = _progress(options, step, costs.evaluations - first_evaluations, clock() - begun)
         if spent >= 1:
             break
+        asked = costs.evaluations
         _advance(chains, step, options.temperature(spent), propose, costs, options, admit, pool, trace)
+        stale = stale + 1 if costs.evaluations == asked else 0
         step += 1
     return Annealed(
         pool=pool.sorted(), trace=tuple(trace), evaluations=costs.evaluations - first_evaluations, steps=step

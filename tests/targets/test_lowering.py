@@ -39,6 +39,17 @@ def test_donation_is_told_and_taken_out() -> None:
     assert lower(both.lower(SHAPE, SHAPE)).donated == (0, 1)
 
 
+def test_taking_out_donation_leaves_the_rest_alone() -> None:
+    def loop(x: jax.Array) -> jax.Array:
+        return jax.lax.fori_loop(0, 3, lambda _, y: jnp.where(y > 0, y, -y) @ y, x)
+
+    donating = jax.jit(loop, donate_argnums=(0,)).lower(SHAPE)
+    keeping = jax.jit(loop).lower(SHAPE)
+    assert lower(donating).donated == (0,)
+    assert lower(donating).stablehlo == keeping.as_text()
+    assert lower(keeping).stablehlo == keeping.as_text()
+
+
 def test_all_sources_of_one_program_give_one_module() -> None:
     lowered = jax.jit(step, keep_unused=True).lower(SHAPE, SHAPE)
     exported = export.export(jax.jit(step, keep_unused=True))(SHAPE, SHAPE)

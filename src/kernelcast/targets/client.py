@@ -73,11 +73,6 @@ class Executable:
         """What a run allocates besides inputs and outputs."""
         return int(self.loaded.get_compiled_memory_stats().temp_size_in_bytes)
 
-    @property
-    def aliased_bytes(self) -> int:
-        """Bytes of outputs that reuse donated inputs."""
-        return int(self.loaded.get_compiled_memory_stats().alias_size_in_bytes)
-
     def execute(self, arguments: Sequence[jax.Array]) -> list[jax.Array]:
         """Outputs of one run, finished. Donated arguments are deleted."""
         outputs: list[jax.Array] = self.loaded.execute(arguments)

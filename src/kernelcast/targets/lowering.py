@@ -12,7 +12,7 @@ import jax
 from kernelcast.errors import TargetError
 from kernelcast.hlo.sources import to_stablehlo
 
-_MAIN = re.compile(r"func\.func (?:public )?@main\((?P<arguments>.*)\)\s*->", re.DOTALL)
+_MAIN = re.compile(r"func\.func (?:public )?@main\((?P<arguments>.*?)\)\s*->", re.DOTALL)
 _ARGUMENT = re.compile(r"%arg(?P<number>\d+):")
 _DONATION = re.compile(r"(?:tf\.aliasing_output = \d+ : i32|jax\.buffer_donor = true)(?:, )?")
 # How a module that comes from HLO says the same.

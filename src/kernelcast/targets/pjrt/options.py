@@ -27,8 +27,8 @@ class XlaCpuOptions:
         kernels: batches and visits of kernels.
         programs: rounds of whole programs.
         label: the statistic that makes one number of the samples. Of the two, min − min repeats better: two
-            processes, 160 kernels, two visits each, on a core shared with other work: mean difference 2.5 %
-            at ≥ 5 µs and 3.4 % below, against 3.9 % and 3.1 % for the median of slopes.
+            processes on two cores, 160 kernels, two visits each, at a load of 10: mean difference 1.9 % at
+            ≥ 5 µs and 2.9 % below, against 2.7 % and 3.2 % for the median of slopes.
         raised_allocator: keep freed memory in the process instead of giving it back; False leaves glibc's
             stock settings, and is another target identity.
         memory_limit_bytes: resident memory at which a worker is killed; half of the machine's.

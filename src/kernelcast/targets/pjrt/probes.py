@@ -16,8 +16,8 @@ from kernelcast.targets.protocol import Candidate
 
 # Elements of the element-wise probes: from the first-level cache to main memory (8 bytes each).
 _ELEMENTS = (256, 4_096, 32_768, 262_144, 1_048_576, 4_194_304)
-_DOT_SIZE = 512
-_COPY_ELEMENTS = 4_194_304
+_DOT_SIZE = 256
+_COPY_ELEMENTS = 1_572_864
 
 _ELEMENTWISE = """HloModule probe
 
@@ -102,7 +102,7 @@ def repeats(target: XlaCpu, *, times: int) -> list[Repeat]:
 
 
 def peaks(target: XlaCpu) -> Peaks | None:
-    """What one thread can do at most, by a matrix product and an addition of arrays of 48 MB in all.
+    """What one thread can do at most, by a matrix product and an addition of arrays of 18 MiB in all.
 
     None on a machine too loud to tell.
     """

@@ -51,8 +51,10 @@ def test_an_interrupt_leaves_the_best_so_far(fit, small_config):
 
 
 def test_the_static_model_reads_static_columns(fit, small_config):
-    trained = fit(config=replace(GNN_STATIC, epochs=2, node_budget=256))
+    network = replace(small_config.network, static=True, hidden=(8,), residual=True)
+    trained = fit(config=replace(small_config, network=network, blocks=GNN_STATIC.blocks, epochs=2))
     assert trained.scaling.kernel.columns.size > 0
+    assert trained.network.direct is not None
 
 
 def test_examples_need_positive_times(examples):

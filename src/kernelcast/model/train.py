@@ -51,8 +51,8 @@ class TrainConfig:
 
     network: NetworkConfig = field(default_factory=NetworkConfig)
     blocks: tuple[Block, ...] = PAPER_BLOCKS
-    epochs: int = 40
-    patience: int = 12
+    epochs: int = 30
+    patience: int = 15
     learning_rate: float = 5e-3
     weight_decay: float = 1e-2
     clip: float = 1.0

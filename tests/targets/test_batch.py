@@ -6,7 +6,8 @@ import pytest
 from kernelcast.core.kernel import Kernel
 from kernelcast.hlo.text import parse
 from kernelcast.hlo.verify import verify
-from kernelcast.targets.pjrt.batch import batch_text, mlir_type, unsupported
+from kernelcast.targets.pjrt.batch import batch_text
+from kernelcast.targets.pjrt.batch_inputs import mlir_type, unsupported
 
 
 def test_each_kernel_has_a_branch_and_the_last_branch_is_empty(

@@ -17,7 +17,8 @@ from kernelcast.hlo.text import parse
 from kernelcast.hlo.xla import text_to_proto
 from kernelcast.targets import client
 from kernelcast.targets.inputs import make_input
-from kernelcast.targets.pjrt.batch import FlatInput, batch_text
+from kernelcast.targets.pjrt.batch import batch_text
+from kernelcast.targets.pjrt.batch_inputs import FlatInput
 from kernelcast.targets.sentinel import Sentinel
 from kernelcast.targets.worker import Failed, Worker
 

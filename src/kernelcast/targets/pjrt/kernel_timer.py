@@ -17,7 +17,8 @@ import numpy as np
 
 from kernelcast.core.kernel import Kernel
 from kernelcast.core.timing import Clock, Failure, Reason, Sample, Statistic, Timing
-from kernelcast.targets.pjrt.batch import BatchText, batch_text, unsupported
+from kernelcast.targets.pjrt.batch import BatchText, batch_text
+from kernelcast.targets.pjrt.batch_inputs import unsupported
 from kernelcast.targets.pjrt.device import Device, remember_floor
 from kernelcast.targets.pjrt.time_kernels import (
     CompileBatch,

@@ -204,3 +204,32 @@ def test_a_schema_with_two_columns_of_one_name_is_refused():
     twice = Column(name="a", block=Block.PAPER, unit="elements", transform=Transform.RAW)
     with pytest.raises(ValueError, match="two columns of schema s share a name"):
         FeatureSchema(name="s", node=(twice, twice), kernel=(), opcodes=())
+
+
+@pytest.mark.parametrize(
+    ("operation", "parameters"),
+    [
+        ("f32[0,4]{1,0} negate(p0)", ("f32[0,4]{1,0}",)),
+        ("f32[] negate(p0)", ("f32[]",)),
+        (
+            "f32[4,3]{1,0} dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+            ("f32[4,0]{1,0}", "f32[0,3]{1,0}"),
+        ),
+        ('(f32[8]{0}, token[]) custom-call(p0), custom_call_target="x"', ("f32[8]{0}",)),
+        ("f32[8]{0} made-up-operation(p0)", ("f32[8]{0}",)),
+        ("f32[1,1,1,1,1,1,1,2]{7,6,5,4,3,2,1,0} negate(p0)", ("f32[1,1,1,1,1,1,1,2]{7,6,5,4,3,2,1,0}",)),
+    ],
+    ids=[
+        "no elements",
+        "scalar",
+        "nothing contracted",
+        "tuple with a token",
+        "unknown opcode",
+        "eight dimensions",
+    ],
+)
+def test_odd_kernels_have_finite_features(bare, operation, parameters):
+    graph = Featuriser().graph(bare(operation, *parameters))
+    assert np.isfinite(graph.rows).all()
+    assert np.isfinite(graph.kernel).all()
+    assert graph.opcodes[0] == opcode_id("parameter")

@@ -53,7 +53,9 @@ def demo(
         console.print(Rule(f"1 · {variant.id}: what the model says, and what the machine says"))
         with status.status(f"timing {variant.id} and its kernels"):
             budget = DeviceBudget(limit_s=device_seconds)
-            pair = side_by_side(variant, target, estimator.estimator, budget=budget, seed=seed)
+            pair = side_by_side(
+                variant, target, estimator.estimator, terms=estimator.terms, budget=budget, seed=seed
+            )
         for item in predicted_and_measured(pair):
             console.print(item)
         console.print(Rule(f"2 · {named.name}: a faster fusion plan, from the compiler's default"))

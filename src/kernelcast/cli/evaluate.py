@@ -239,3 +239,88 @@ def fusion(
         ),
         wanted=record_results,
     )
+
+
+@app.command()
+def programs(
+    program: ProgramOption = None,
+    part: Annotated[
+        str, typer.Option(help="Without --program: variants of this part of the split.")
+    ] = "test",
+    split: Annotated[Path, typer.Option(help="The split that the model was trained with.")] = Path(
+        "experiments/split-family.json"
+    ),
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Folder of a checkpoint or of several; the bundled ones if not given.")
+    ] = None,
+    journal: JournalOption = Path("out/program-times.jsonl"),
+    seed: SeedOption = 0,
+    cpu: CpuOption = None,
+    record_results: RecordOption = False,
+    repository: RepositoryOption = Path(),
+    as_json: JsonOption = False,
+) -> None:
+    """Predicted and measured times of whole programs, as the compiler itself makes them."""
+    from kernelcast import zoo
+    from kernelcast.jobs.estimators import named_estimator
+    from kernelcast.jobs.memory_factor import NO_FACTOR
+    from kernelcast.jobs.overheads import measure_overheads
+    from kernelcast.jobs.program_times import compare_program_times
+    from kernelcast.jobs.records import program_time_figures, records
+    from kernelcast.jobs.target_terms import TargetTerms
+    from kernelcast.split import read_split
+    from kernelcast.targets.pjrt.xla_cpu import XlaCpu
+
+    families = read_split(split)
+    variants = (
+        chosen_variants(program)
+        if program
+        else [v for v in zoo.variants() if families.part_of(v.family) == part]
+    )
+    estimator = named_estimator(checkpoint)
+    with XlaCpu(cpu=cpu) as target, progress() as display:
+        terms = estimator.terms or TargetTerms(
+            target=target.identity.digest, factor=NO_FACTOR, overheads=measure_overheads(target)
+        )
+        task = display.add_task("programs", total=len(variants))
+        report = compare_program_times(
+            variants,
+            target,
+            estimator.estimator,
+            terms,
+            estimator_name=estimator.name,
+            journal=journal,
+            seed=seed,
+            progress=lambda name, done, total: display.update(task, description=name, completed=done),
+        )
+    columns = {
+        "program": "left",
+        "predicted": "right",
+        "measured": "right",
+        "error": "right",
+        "noise": "right",
+    }
+    rows = [
+        [
+            r.program, duration(r.predicted_s), duration(r.measured_s), f"{100 * r.error:+.0f} %",
+            percent(r.noise),
+        ]
+        for r in report.programs
+    ]  # fmt: skip
+    emit(
+        report,
+        as_json=as_json,
+        render=[
+            table("whole programs", columns, rows),
+            f"median error {percent(report.abs_error_median)}",
+            *(f"{name}: {why}" for name, why in report.problems.items()),
+        ],
+    )
+    record(
+        "kernelcast evaluate programs",
+        repository,
+        lambda made: records(
+            program_time_figures(report), made, seeds=[seed], split=f"{families.digest}, {estimator.name}"
+        ),
+        wanted=record_results,
+    )

@@ -40,6 +40,9 @@ def additivity(
     new: Annotated[list[str] | None, typer.Option(help="With --draw: any other program.")] = None,
     plans_each: Annotated[int, typer.Option(min=2, help="With --draw: random plans of each program.")] = 40,
     program: Annotated[list[str] | None, typer.Option(help="Only these programs of the design.")] = None,
+    terms: Annotated[
+        Path | None, typer.Option(help="File for the target's terms, for a folder of checkpoints.")
+    ] = None,
     journal: JournalOption = Path("out/additivity.jsonl"),
     seed: SeedOption = 0,
     cpu: CpuOption = None,
@@ -85,6 +88,8 @@ def additivity(
                 seed=seed,
                 progress=lambda name, done, total: display.update(task, description=name, completed=done),
             )
+    if terms is not None and report.terms is not None:
+        report.terms.write(terms)
     columns = {
         "program": "left", "plans": "right", "τ": "right", "τ of halves": "right", "regret": "right",
         "slope": "right", "error": "right", "repeats": "right", "quiet": "right",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from kernelcast.jobs.journal import Journal
 from kernelcast.jobs.memory_factor import NO_FACTOR, MemoryFactor, fit_memory_factor
 from kernelcast.jobs.overheads import Overheads, TimesBoth, measure_overheads, overhead_seconds
 from kernelcast.jobs.studied_program import StudiedProgram, captured
+from kernelcast.jobs.target_terms import TargetTerms
 from kernelcast.targets.protocol import Candidate, ProgramTiming
 
 # A sum is given only where the timed kernels touch at least this share of the bytes that all kernels touch.
@@ -41,14 +42,20 @@ class AdditivityReport:
 
     Attributes:
         note, new: per program, as in the design; programs that are not timed yet are left out.
-        factor: fitted on ``note``; applied to all.
+        terms: of the target: the factor fitted on ``note`` and applied to all, and the overheads that were
+            measured last; None where nothing is timed yet.
         plain: the same figures without the factor.
     """
 
     note: tuple[ProgramAdditivity, ...]
     new: tuple[ProgramAdditivity, ...]
-    factor: MemoryFactor
+    terms: TargetTerms | None
     plain: tuple[ProgramAdditivity, ...]
+
+    @property
+    def factor(self) -> MemoryFactor:
+        """The factor of temporary memory."""
+        return self.terms.factor if self.terms is not None else NO_FACTOR
 
     def median(self, figure: str, programs: Sequence[ProgramAdditivity] | None = None) -> float:
         """The median over programs (all unless given) of one of their figures; NaN where there is none."""
@@ -105,9 +112,18 @@ def report(
     return AdditivityReport(
         note=figures(design.note, factor),
         new=figures(design.new, factor),
-        factor=factor,
+        terms=_terms(entries, factor, identity),
         plain=figures(design.programs, NO_FACTOR),
     )
+
+
+def _terms(
+    entries: Sequence[Mapping[str, Any]], factor: MemoryFactor, identity: TargetIdentity
+) -> TargetTerms | None:
+    if not entries:
+        return None
+    overheads = Overheads(**entries[-1]["overheads"])
+    return TargetTerms(target=identity.digest, factor=factor, overheads=overheads)
 
 
 def _factor(programs: Sequence[tuple[str, Timing, Sequence[TimedPlan]]]) -> MemoryFactor:
@@ -140,6 +156,7 @@ def _measured(
     outcomes = dict(target.time_kernels(candidates))
     return {
         "program": program.id,
+        "overheads": asdict(overheads),
         "default": outcome_to_json(timed[0].outcome),
         "control": outcome_to_json(timed[1].outcome),
         "plans": [

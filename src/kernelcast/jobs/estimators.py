@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kernelcast.core.estimate import Estimator
 from kernelcast.errors import KernelcastError, SchemaError
+from kernelcast.jobs.target_terms import FILE_NAME, TargetTerms
 from kernelcast.model.checkpoint import DESCRIPTION
 from kernelcast.model.predict import Ensemble, Predictor
 
@@ -19,10 +20,12 @@ class NamedEstimator:
 
     Attributes:
         name: e.g. ``gnn_static × 3, 0123456789abcdef``: model, members, digest of their descriptions.
+        terms: of the target, from the folder's file; None where it has none.
     """
 
     name: str
     estimator: Estimator
+    terms: TargetTerms | None
 
 
 def named_estimator(folder: Path | None) -> NamedEstimator:
@@ -35,7 +38,8 @@ def named_estimator(folder: Path | None) -> NamedEstimator:
         SchemaError: not a checkpoint, damaged, or of another schema.
         KernelcastError: nothing is bundled.
     """
-    found = checkpoints_in(folder if folder is not None else bundled())
+    place = folder if folder is not None else bundled()
+    found = checkpoints_in(place)
     members = [Predictor.load(path) for path in found]
     digest = hashlib.blake2b(digest_size=8)
     for path in found:
@@ -44,6 +48,7 @@ def named_estimator(folder: Path | None) -> NamedEstimator:
     return NamedEstimator(
         name=f"{'+'.join(models)} × {len(members)}, {digest.hexdigest()}",
         estimator=members[0] if len(members) == 1 else Ensemble(members),
+        terms=TargetTerms.read(place / FILE_NAME) if (place / FILE_NAME).exists() else None,
     )
 
 

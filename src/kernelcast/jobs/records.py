@@ -6,12 +6,15 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from kernelcast.jobs.additivity import AdditivityReport
 from kernelcast.jobs.collect import CollectReport
 from kernelcast.jobs.comparison import Ratio
 from kernelcast.jobs.evaluate_fusion import FusionTable
 from kernelcast.jobs.oracle import OracleReport
 from kernelcast.jobs.plans_tried import PlansReport
+from kernelcast.jobs.program_times import ProgramTimesReport
 from kernelcast.jobs.roundtrip import RoundtripReport
 from kernelcast.jobs.tuning_report import CONDITIONS, MODEL, TuningReport
 from kernelcast.report.provenance import Provenance
@@ -184,6 +187,25 @@ def _noise(ratio: Ratio, control: Ratio) -> str:
 def _range(values: Iterable[float]) -> str:
     found = list(values)
     return f"{min(found):.3f}–{max(found):.3f}"
+
+
+def program_time_figures(report: ProgramTimesReport) -> Iterator[Figure]:
+    """How far predicted times of whole programs lie from measured ones."""
+    noise = float(np.median([row.noise for row in report.programs])) if report.programs else math.nan
+    yield Figure(
+        name="cpu.program_time.abs_error_median",
+        value=100 * report.abs_error_median,
+        unit="%",
+        noise=f"{len(report.programs)} programs, {len(report.problems)} without a time; "
+        f"median |A/A − 1| {100 * noise:.1f} %",
+    )
+    for row in report.programs:
+        yield Figure(
+            name=f"cpu.program_time.program.{record_word(row.program)}",
+            value=100 * row.error,
+            unit="%",
+            noise=f"|A/A − 1| {100 * row.noise:.1f} %, {100 * row.extrapolated_share:.0f} % extrapolated",
+        )
 
 
 def collect_figures(report: CollectReport, *, labelled: int) -> Iterator[Figure]:

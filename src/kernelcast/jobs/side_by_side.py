@@ -14,10 +14,11 @@ from kernelcast.hlo.text import parse
 from kernelcast.hlo.trips import TripCount
 from kernelcast.jobs.comparison import Ratio, time_ratio
 from kernelcast.jobs.measure import ProgramMeasurement, measure_program
-from kernelcast.jobs.memory_factor import NO_FACTOR, MemoryFactor
-from kernelcast.jobs.overheads import Overheads, TimesBoth
+from kernelcast.jobs.memory_factor import NO_FACTOR
+from kernelcast.jobs.overheads import TimesBoth
 from kernelcast.jobs.predict import ProgramEstimate, predict_program
 from kernelcast.jobs.studied_program import StudiedProgram, captured
+from kernelcast.jobs.target_terms import TargetTerms
 from kernelcast.metrics import kendall_tau
 from kernelcast.targets.protocol import DeviceBudget
 
@@ -85,16 +86,15 @@ def side_by_side(
     target: TimesBoth,
     estimator: Estimator,
     *,
-    overheads: Overheads | None = None,
-    factor: MemoryFactor = NO_FACTOR,
+    terms: TargetTerms | None = None,
     budget: DeviceBudget | None = None,
     seed: int = 0,
 ) -> SideBySide:
     """The default of a program, predicted and measured.
 
     Args:
-        overheads, budget: as ``measure_program`` takes them.
-        factor: of the target, for temporary memory.
+        terms: of the target; without them overheads are measured first, and memory costs nothing.
+        budget: as ``measure_program`` takes it.
         seed: of the inputs.
 
     Raises:
@@ -102,11 +102,12 @@ def side_by_side(
     """
     space = captured(program, target)
     inputs = dict(enumerate(program.example_inputs(seed)))
+    overheads = terms.overheads if terms is not None else None
     measurement = measure_program(space, target, overheads=overheads, budget=budget, inputs=inputs)
     estimate = predict_program(
         parse(measurement.program.final_text),
         estimator,
-        factor=factor,
+        factor=terms.factor if terms is not None else NO_FACTOR,
         temporary_bytes=measurement.program.temporary_bytes,
     )
     predicted = {e.kernel: e.seconds for e in estimate.kernels}

@@ -108,7 +108,7 @@ def test_listing_and_pivot_are_made_between_their_markers(tmp_path: Path) -> Non
     document = tmp_path / "README.md"
     document.write_text(
         "Intro\n<!-- results:cpu.tune.gain.* -->\nstale\n<!-- /results -->\n"
-        "Middle\n<!-- results-by:cpu.tune -->\n<!-- /results -->\nEnd\n"
+        "Middle\n<!-- results-by:cpu.tune.*.* -->\n<!-- /results -->\nEnd\n"
     )
     assert stale([document], results) == [document]
     assert rewrite([document], results) == [document]

@@ -1,7 +1,8 @@
-"""Tables in Markdown files, made from the records between two markers.
+"""Tables in Markdown files, made from the records between two markers, each at the start of a line.
 
 ``<!-- results:cpu.tune.gain.* -->`` … ``<!-- /results -->`` lists the records whose names match the pattern;
-``<!-- results-by:cpu.tune -->`` … gives one row per R and one column per C of the names ``cpu.tune.R.C``;
+``<!-- results-by:cpu.tune.gain*.* -->`` … gives a row per last-but-one and a column per last word of the
+names that match, word for word;
 ``<!-- results-history -->`` … lists the values that newer ones replaced.
 """
 
@@ -18,10 +19,12 @@ from kernelcast.report.files import read_text
 from kernelcast.report.results import Record, read_history, read_records
 
 _BLOCK = re.compile(
-    r"(?P<open><!-- (?P<kind>results(?:-by|-history)?)(?::(?P<what>\S+))? -->\n)"
-    r".*?(?P<close><!-- /results -->)",
-    re.DOTALL,
+    r"^(?P<open><!-- (?P<kind>results(?:-by|-history)?)(?::(?P<what>\S+))? -->\n)"
+    r".*?^(?P<close><!-- /results -->)",
+    re.DOTALL | re.MULTILINE,
 )
+_OPEN = re.compile(r"^<!-- results", re.MULTILINE)
+_CLOSE = re.compile(r"^<!-- /results -->", re.MULTILINE)
 
 
 def rewrite(documents: Sequence[Path], results: Path) -> list[Path]:
@@ -44,7 +47,7 @@ def stale(documents: Sequence[Path], results: Path) -> list[Path]:
 def with_tables(text: str, results: Path, *, place: str) -> str:
     """The text of a document with each table made anew."""
     records, history = read_records(results), read_history(results)
-    if text.count("<!-- results") != text.count("<!-- /results -->"):
+    if len(_OPEN.findall(text)) != len(_CLOSE.findall(text)):
         raise SchemaError(f"{place}: each <!-- results… --> needs one <!-- /results --> after it")
 
     def fill(block: re.Match[str]) -> str:
@@ -52,7 +55,7 @@ def with_tables(text: str, results: Path, *, place: str) -> str:
         if kind == "results-history":
             table = history_table(history)
         elif kind == "results-by":
-            table = pivot([r for r in records if r.name.startswith(f"{what}.")], prefix=what)
+            table = pivot([r for r in records if _matches_by_word(r.name, what)])
         else:
             table = listing([r for r in records if fnmatchcase(r.name, what)])
         return f"{block['open']}{table}{block['close']}"
@@ -69,20 +72,24 @@ def listing(records: Sequence[Record]) -> str:
     return markdown(rows) + sources(records)
 
 
-def pivot(records: Sequence[Record], *, prefix: str) -> str:
-    """One row and one column per last-but-one and last word of the names ``prefix.row.column``."""
+def pivot(records: Sequence[Record]) -> str:
+    """One row and one column per last-but-one and last word of the names."""
+    if not records:
+        return _NOTHING
     cells: dict[tuple[str, str], str] = {}
     for record in records:
-        row, _, column = record.name.removeprefix(f"{prefix}.").rpartition(".")
-        if row:
-            cells[row, column] = with_unit(record.value, record.unit)
-    if not cells:
-        return _NOTHING
+        row, column = record.name.split(".")[-2:]
+        cells[row, column] = with_unit(record.value, record.unit)
     columns = list(dict.fromkeys(column for _, column in cells))
     rows = [["", *columns]]
     for name in dict.fromkeys(row for row, _ in cells):
         rows.append([name, *(cells.get((name, column), "") for column in columns)])
     return markdown(rows) + sources(records)
+
+
+def _matches_by_word(name: str, pattern: str) -> bool:
+    words, wanted = name.split("."), pattern.split(".")
+    return len(words) == len(wanted) and all(map(fnmatchcase, words, wanted))
 
 
 def history_table(history: Sequence[Record]) -> str:

@@ -72,6 +72,20 @@ def test_the_default_is_recovered_and_comes_back(clones: FusionSpace):
     assert format_program(apply(clones, plan)) == format_program(parse(CLONES))
 
 
+def test_nested_fusions_are_taken_apart_too():
+    nested = CLONES.replace(
+        "  ROOT %negate = f32[4,8]{1,0} negate(%tanh.1)\n",
+        "  ROOT %inner = f32[4,8]{1,0} fusion(%tanh.1), kind=kLoop, calls=%innermost\n",
+    ).replace(
+        "%left (x",
+        "%innermost (z: f32[4,8]) -> f32[4,8] {\n  %z = f32[4,8]{1,0} parameter(0)\n"
+        "  ROOT %negate = f32[4,8]{1,0} negate(%z)\n}\n\n%left (x",
+    )
+    space = space_of(parse(nested))
+    assert edge_names(space) == [("tanh.1", "negate"), ("tanh.1", "multiply"), ("twos", "multiply")]
+    assert format_program(apply(space, default(space))) == format_program(parse(nested))
+
+
 def test_unfused_has_one_kernel_per_operation(clones: FusionSpace):
     plan = unfused(clones)
     program = apply(clones, plan)

@@ -110,26 +110,35 @@ class ScopeBuilder:
             f'"{kind}"' in config for kind in self._rules.library_kinds
         )
 
-    def _illegal_member(self, fused: Computation) -> str:
+    def _illegal_member(self, fused: Computation, *, is_whole_kernel: bool = True) -> str:
+        """Why the rules do not allow a member where it stands; empty where they allow all.
+
+        Args:
+            fused: the computation of a fusion.
+            is_whole_kernel: whether its root is the result of the kernel; else it is a producer too.
+        """
         if fused.root_instruction.opcode in ("parameter", "constant"):
             return "it computes nothing"
         for instruction in fused:
+            is_result = is_whole_kernel and instruction.name == fused.root
             if instruction.opcode in ("parameter", "constant"):
                 continue
             if instruction.opcode == "fusion":
                 if instruction.attribute("kind") != "kLoop":
                     return f"%{instruction.name} inside it is no generated loop"
-                reason = self._illegal_member(self._program[instruction.called[0]])
+                nested = self._program[instruction.called[0]]
+                reason = self._illegal_member(nested, is_whole_kernel=is_result)
                 if reason:
                     return reason
                 continue
             rule = self._rules.rule(instruction, [fused[operand].shape for operand in instruction.operands])
+            what = f"%{instruction.name} ({instruction.opcode})"
             if rule is None:
-                return f"no rule allows %{instruction.name} ({instruction.opcode}) in a fusion"
-            if instruction.name != fused.root and not (rule.producer and instruction.shape.is_array):
-                return f"no rule allows %{instruction.name} ({instruction.opcode}) as a producer"
-            if instruction.name == fused.root and not rule.root:
-                return f"no rule allows %{instruction.name} ({instruction.opcode}) as the result"
+                return f"no rule allows {what} in a fusion"
+            if is_result and not rule.root:
+                return f"no rule allows {what} as the result"
+            if not is_result and not (rule.producer and instruction.shape.is_array):
+                return f"no rule allows {what} as a producer"
         return ""
 
     def _add_as_it_is(self, instruction: Instruction, slot: int) -> int:
@@ -205,7 +214,8 @@ class ScopeBuilder:
             elif instruction.opcode == "fusion":
                 inner = self._program[instruction.called[0]]
                 arguments = [local[operand] for operand in instruction.operands]
-                number = self._expand(inner, arguments, expansion)
+                is_root = instruction.name == fused.root
+                number = self._expand(inner, arguments, expansion, result_of=result_of if is_root else None)
                 local[instruction.name] = (number, True)
             else:
                 operands = tuple(local[operand][0] for operand in instruction.operands)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kernelcast.core.kernel import Kernel, Kind
 from kernelcast.errors import HloError
 from kernelcast.fusion.inputs import input_specs
+from kernelcast.hlo.inplace import in_place_pairs
 from kernelcast.hlo.program import Computation, Instruction, Program
 from kernelcast.hlo.shape import Shape
 from kernelcast.hlo.text import parse
@@ -47,7 +47,6 @@ _KIND_OF_OPCODE = {
 _PRECEDENCE = (Kind.CONVOLUTION, Kind.DOT, Kind.SCATTER, Kind.RNG, Kind.REDUCE, Kind.GATHER)
 _MOVES_ONLY = frozenset({"copy", "transpose", "bitcast", "reshape"})
 _OPAQUE_OPCODES = frozenset({"cholesky", "triangular-solve", "infeed", "outfeed", "topk"})
-_OUTPUT_ALIAS = re.compile(r"\{([\d, ]*)\}:\s*\((\d+),")
 
 
 def kernels_of(program: Program) -> tuple[tuple[str, str, Kernel], ...]:
@@ -100,11 +99,7 @@ def kernel_of(program: Program, computation: Computation, instruction: Instructi
         entry_name += "_"
     entry = Computation(name=entry_name, instructions=(*body, root), root=root.name)
     closed = Program(name=instruction.name, computations=(*callees, entry), entry=entry_name)
-    aliases = tuple(
-        (output, parameters[instruction.operands[operand]])
-        for output, operand in in_place_outputs(program, instruction)
-        if instruction.operands[operand] in parameters
-    )
+    aliases = tuple(_aliases(program, instruction, parameters))
     return Kernel(
         program=closed, kind=kind_of(program, instruction), aliases=aliases, inputs=input_specs(closed)
     )
@@ -130,32 +125,6 @@ def kernel_from_text(text: str) -> Kernel:
     return Kernel(
         program=program, kind=kind_of(program, found[0]), aliases=aliases, inputs=input_specs(program)
     )
-
-
-def in_place_outputs(program: Program, instruction: Instruction) -> tuple[tuple[int, int], ...]:
-    """(output number, operand number) pairs that the compiler writes in place: update slices and scatters
-    on operand 0, alone or at the root of a fusion, and custom calls that say so.
-    """
-    if instruction.opcode in ("dynamic-update-slice", "scatter"):
-        return ((0, 0),)
-    if instruction.opcode == "custom-call":
-        text = instruction.attribute("output_to_operand_aliasing") or ""
-        return tuple(
-            (int(output.split(",")[0] or 0), int(operand)) for output, operand in _OUTPUT_ALIAS.findall(text)
-        )
-    if instruction.opcode != "fusion":
-        return ()
-    fused = program[instruction.called[0]]
-    root = fused.root_instruction
-    outputs = root.operands if root.opcode == "tuple" else (root.name,)
-    pairs: list[tuple[int, int]] = []
-    for number, name in enumerate(outputs):
-        writer = _behind_bitcasts(fused, name)
-        if writer.opcode in ("dynamic-update-slice", "scatter"):
-            written = _behind_bitcasts(fused, writer.operands[0])
-            if written.parameter_number is not None:
-                pairs.append((number, written.parameter_number))
-    return tuple(pairs)
 
 
 def kind_of(program: Program, instruction: Instruction) -> Kind:
@@ -187,6 +156,17 @@ def _kind_of_fusion(program: Program, fusion: Instruction) -> Kind:
     if found is not None:
         return found
     return Kind.COPY if opcodes <= _MOVES_ONLY else Kind.LOOP
+
+
+def _aliases(
+    program: Program, instruction: Instruction, parameters: Mapping[str, int]
+) -> Iterator[tuple[int, int]]:
+    """(output number, parameter number) pairs of one buffer; outputs inside inner tuples are left out."""
+    for pair in in_place_pairs(program, instruction):
+        parts = (instruction.operands[pair.operand], *map(str, pair.operand_index))
+        parameter = parameters.get(".".join(parts))
+        if parameter is not None and len(pair.output) <= 1:
+            yield (pair.output[0] if pair.output else 0), parameter
 
 
 def _append_argument(body: list[Instruction], parameters: dict[str, int], name: str, shape: Shape) -> None:

@@ -10,11 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 
 Made = tuple[Callable[..., Any], tuple[Any, ...]]
-_GENERATOR = np.random.default_rng(0)
-
-
-def _normal(*shape: int) -> np.ndarray:
-    return _GENERATOR.standard_normal(shape).astype("float32")
 
 
 def softmax_twice(x, bias):
@@ -113,7 +108,7 @@ def update_then_read(p, v):
 def nested_loops(x, v):
     def inner(carry, j):
         a, b = carry
-        y = jnp.sin(a) * b
+        y = jnp.sin(a) * jnp.tanh(b)
         updated = jax.lax.dynamic_update_slice(a, v * y[:4], (j * 2,))
         return (updated, b + y * jnp.flip(y)), y.sum()
 
@@ -243,16 +238,21 @@ def segment_means(x, segment):
 
 def programs() -> dict[str, Made]:
     """Name to function and example arguments. A name that ends in ``donated`` gives away argument 0."""
-    x, v = _normal(64), _normal(4)
-    weights = _normal(16, 48) * 0.3
+    generator = np.random.default_rng(0)
+
+    def normal(*shape: int) -> np.ndarray:
+        return generator.standardnormal(shape).astype("float32")
+
+    x, v = normal(64), normal(4)
+    weights = normal(16, 48) * 0.3
     made: dict[str, Made] = {
-        "softmax_twice": (softmax_twice, (_normal(64, 128), _normal(128))),
-        "norm_backward": (norm_backward, (_normal(64, 128), _normal(128), _normal(128))),
-        "n_body": (n_body, (_normal(48, 3), _normal(48, 3))),
-        "stencil": (stencil, (_normal(24, 24),)),
-        "adam": (adam, (*(_normal(64, 64) for _ in range(3)), np.abs(_normal(64, 64)))),
-        "attention": (attention, (_normal(16, 16), weights, _normal(16, 16))),
-        "convolutions": (convolutions, (_normal(2, 8, 8, 4), _normal(3, 3, 4, 8))),
+        "softmax_twice": (softmax_twice, (normal(64, 128), normal(128))),
+        "norm_backward": (norm_backward, (normal(64, 128), normal(128), normal(128))),
+        "n_body": (n_body, (normal(48, 3), normal(48, 3))),
+        "stencil": (stencil, (normal(24, 24),)),
+        "adam": (adam, (*(normal(64, 64) for _ in range(3)), np.abs(normal(64, 64)))),
+        "attention": (attention, (normal(16, 16), weights, normal(16, 16))),
+        "convolutions": (convolutions, (normal(2, 8, 8, 4), normal(3, 3, 4, 8))),
         "scan_update": (scan_update, (x, v)),
         "scan_update_donated": (scan_update, (x, v)),
         "scan_rolled": (scan_rolled, (x, v)),
@@ -263,27 +263,27 @@ def programs() -> dict[str, Made]:
         "nested_loops": (nested_loops, (x, v)),
         "branches": (branches, (x, v)),
         "branches_in_loop": (branches_in_loop, (x,)),
-        "scatters": (scatters, (_normal(32, 8), np.array([3, 1, 7, 30, 3], "int32"), _normal(5, 8))),
+        "scatters": (scatters, (normal(32, 8), np.array([3, 1, 7, 30, 3], "int32"), normal(5, 8))),
         "embedding_step": (
             embedding_step,
-            (_normal(50, 16), np.arange(12, dtype="int32") * 3, _normal(16, 16)),
+            (normal(50, 16), np.arange(12, dtype="int32") * 3, normal(16, 16)),
         ),
         "recurrent_gradient": (
             recurrent_gradient,
-            (_normal(16, 16) * 0.1, _normal(10, 4, 16), _normal(4, 16)),
+            (normal(16, 16) * 0.1, normal(10, 4, 16), normal(4, 16)),
         ),
-        "newton": (newton, (np.abs(_normal(16, 16)) + 1,)),
-        "cache_update": (cache_update, (_normal(32, 64), _normal(64), np.int32(3))),
-        "sorting": (sorting, (_normal(16, 32),)),
+        "newton": (newton, (np.abs(normal(16, 16)) + 1,)),
+        "cache_update": (cache_update, (normal(32, 64), normal(64), np.int32(3))),
+        "sorting": (sorting, (normal(16, 32),)),
         "integers": (
             integers,
             (np.arange(64, dtype="int32").reshape(8, 8), np.arange(64, dtype="int32").reshape(8, 8)[::-1]),
         ),
-        "halves": (halves, (_normal(16, 32).astype(jnp.bfloat16), _normal(32, 16).astype(jnp.bfloat16))),
-        "complex_numbers": (complex_numbers, (_normal(8, 8),)),
-        "constant_table": (constant_table, (_normal(8, 8),)),
-        "random_state": (random_state, (np.array([1, 2], "uint32"), _normal(8))),
-        "segment_means": (segment_means, (_normal(12, 8), np.arange(12, dtype="int32") % 5)),
-        "nothing_much": (nothing_much, (_normal(8),)),
+        "halves": (halves, (normal(16, 32).astype(jnp.bfloat16), normal(32, 16).astype(jnp.bfloat16))),
+        "complex_numbers": (complex_numbers, (normal(8, 8),)),
+        "constant_table": (constant_table, (normal(8, 8),)),
+        "random_state": (random_state, (np.array([1, 2], "uint32"), normal(8))),
+        "segment_means": (segment_means, (normal(12, 8), np.arange(12, dtype="int32") % 5)),
+        "nothing_much": (nothing_much, (normal(8),)),
     }
     return made

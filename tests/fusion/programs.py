@@ -241,7 +241,7 @@ def programs() -> dict[str, Made]:
     generator = np.random.default_rng(0)
 
     def normal(*shape: int) -> np.ndarray:
-        return generator.standardnormal(shape).astype("float32")
+        return generator.standard_normal(shape).astype("float32")
 
     x, v = normal(64), normal(4)
     weights = normal(16, 48) * 0.3

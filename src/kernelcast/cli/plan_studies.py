@@ -139,7 +139,7 @@ def tuning(
     long_seconds: Annotated[float, typer.Option(min=1, help="Device budget without the model.")] = 300.0,
     short_seconds: Annotated[float, typer.Option(min=1, help="Device budget beside the model.")] = 30.0,
     default_seconds: Annotated[float, typer.Option(min=1, help="Device budget from the default.")] = 60.0,
-    steps: Annotated[int, typer.Option(min=1, help="Steps of every chain of the model's search.")] = 600,
+    steps: Annotated[int, typer.Option(min=1, help="Steps of every chain of the model's search.")] = 1500,
     journal: JournalOption = Path("out/tuning.jsonl"),
     results: Annotated[
         Path | None, typer.Option(help="Folder for the results of tuning from the default, for replays.")
@@ -164,7 +164,7 @@ def tuning(
     from kernelcast.targets.pjrt.xla_cpu import XlaCpu, XlaCpuOptions
 
     console = stderr()
-    quick_rule = ProgramRule(gated_rounds=2, rounds=6, rounds_per_request=2)
+    quick_rule = ProgramRule(gated_rounds=2, rounds=4, rounds_per_request=2)
     if draw:
         with XlaCpu(cpu=cpu, options=XlaCpuOptions(programs=quick_rule)) as target:
             chosen = draw_programs(

@@ -107,7 +107,7 @@ def tune(
     start: Annotated[
         str, typer.Option(help="Where the search starts: default, unfused or random.")
     ] = "default",
-    steps: Annotated[int, typer.Option(min=0, help="Steps of every chain of the search.")] = 300,
+    steps: Annotated[int, typer.Option(min=0, help="Steps of every chain of the search.")] = 1000,
     chains: Annotated[int, typer.Option(min=1, help="Chains searched side by side.")] = 16,
     candidates: Annotated[int, typer.Option(min=1, help="Plans timed on the device, at most.")] = 8,
     device_seconds: Annotated[float, typer.Option(min=1, help="Budget of the device.")] = 30.0,

@@ -49,7 +49,7 @@ class SearchOptions:
 
     start: Start = Start.DEFAULT
     chains: int = 16
-    annealing: AnnealingOptions = field(default_factory=lambda: AnnealingOptions(steps=300, pool=256))
+    annealing: AnnealingOptions = field(default_factory=lambda: AnnealingOptions(steps=1000, pool=256))
     extensions: Extensions = field(default_factory=Extensions)
     forbid_default: bool = False
 

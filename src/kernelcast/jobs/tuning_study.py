@@ -31,6 +31,9 @@ from kernelcast.search.anneal import AnnealingOptions
 from kernelcast.targets.lowering import lower
 from kernelcast.targets.protocol import DeviceBudget
 
+# Single quick measurements differ by a few percent; less heat would take noise for hills.
+_DEVICE_HOT, _DEVICE_COLD = 0.03, 0.003
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyOptions:
@@ -50,7 +53,7 @@ class StudyOptions:
     short_s: float = 30.0
     default_s: float = 60.0
     candidates: int = 10
-    model_steps: int = 600
+    model_steps: int = 1500
     model_chains: int = 16
     device_chains: int = 2
 
@@ -144,11 +147,11 @@ def _unfused_entries(
     }
 
 
-def _search_options(study: TuningStudy, *, chains: int, steps: int) -> SearchOptions:
+def _search_options(*, chains: int, annealing: AnnealingOptions) -> SearchOptions:
     return SearchOptions(
         start=Start.UNFUSED,
         chains=chains,
-        annealing=AnnealingOptions(steps=steps, pool=256),
+        annealing=annealing,
         extensions=Extensions(reverts=False),
         forbid_default=True,
     )
@@ -158,7 +161,9 @@ def _by_model(study: TuningStudy, space: FusionSpace, inputs: Mapping[int, np.nd
     """The model searches; the device chooses among its best."""
     options = study.options
     costs = estimated_costs(space, study.estimator)
-    searched = _search_options(study, chains=options.model_chains, steps=options.model_steps)
+    searched = _search_options(
+        chains=options.model_chains, annealing=AnnealingOptions(steps=options.model_steps, pool=256)
+    )
     begun = study.clock()
     found = search_plans(space, costs, options=searched, seed=study.seed)
     chosen = unlike_candidates(space, costs, found.pool, options.candidates)
@@ -177,7 +182,9 @@ def _by_device(
 ) -> dict[str, Any]:
     """The device alone searches, and chooses among its best."""
     budget = DeviceBudget(limit_s=limit_s)
-    searched = _search_options(study, chains=study.options.device_chains, steps=1)
+    searched = _search_options(
+        chains=study.options.device_chains, annealing=AnnealingOptions(hot=_DEVICE_HOT, cold=_DEVICE_COLD)
+    )
     found = search_on_device(
         space, study.quick, options=searched, budget=budget, seed=study.seed, inputs=inputs
     )

@@ -13,6 +13,7 @@ from kernelcast.cli import app as application
 from kernelcast.cli.app import run
 from kernelcast.cli.output import duration, percent, plain
 from kernelcast.core.estimate import Status
+from kernelcast.data.durable import store_error
 from kernelcast.errors import HloError, StoreError
 
 
@@ -24,6 +25,13 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         timeout=60,
         env={**os.environ, **environment},
     )
+
+
+def full_disk() -> StoreError:
+    cause = OSError(28, "No space left on device")
+    error = store_error(Path("part"), cause)
+    error.__cause__ = cause
+    return error
 
 
 def test_help_needs_no_compiler() -> None:
@@ -66,7 +74,8 @@ def test_results_are_json_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
     ("error", "code", "text"),
     [
         (HloError("bad shape", line=12, instruction="a"), 2, "error: line 12, %a: bad shape"),
-        (StoreError("the disk is full"), 1, "error: the disk is full"),
+        (StoreError("not a dataset"), 2, "error: not a dataset"),
+        (full_disk(), 1, "error: cannot write part: the disk is full"),
         (FileNotFoundError(2, "No such file or directory", "x.hlo"), 2, "error: x.hlo: No such file"),
         (PermissionError(13, "Permission denied", "/out"), 1, "error: /out: Permission denied"),
         (

@@ -88,8 +88,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def exit_code(error: Exception) -> int:
     """2 where the input is at fault, so that a script can tell; else 1."""
+    if isinstance(error, StoreError):
+        # What the system refused is no fault of the input; a folder that is no dataset is.
+        return FAILURE if isinstance(error.__cause__, OSError) else BAD_INPUT
     if isinstance(error, KernelcastError):
-        return FAILURE if isinstance(error, StoreError | TargetError) else BAD_INPUT
+        return FAILURE if isinstance(error, TargetError) else BAD_INPUT
     return (
         BAD_INPUT
         if isinstance(error, FileNotFoundError | IsADirectoryError | NotADirectoryError)

@@ -21,8 +21,9 @@ from kernelcast.targets.protocol import Fuses, TimesPrograms
 
 FORMAT = "kernelcast-tuning-study"
 FORMAT_VERSION = 1
-# A program whose un-fused plan is hardly slower has nothing to recover.
-LEAST_SLOWDOWN = 1.15
+# A program whose un-fused plan is hardly slower has nothing to recover: 1.15 times is the least that a study
+# wants, and a quick look may be off by some percent.
+LEAST_SLOWDOWN = 1.25
 # Longer programs leave a budget of thirty device seconds too few candidates.
 _LONGEST_S = 30e-3
 
@@ -86,7 +87,7 @@ def draw_programs(
     seed: int,
     progress: Callable[[str, float], None] = lambda program, slowdown: None,
 ) -> tuple[str, ...]:
-    """Programs in random order whose un-fused plan is at least 1.15 times as slow as the default.
+    """Programs in random order whose un-fused plan is clearly slower than the default.
 
     Args:
         count: wanted.

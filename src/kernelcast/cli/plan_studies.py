@@ -134,6 +134,9 @@ def tuning(
     checkpoint: Annotated[
         Path | None, typer.Option(help="Folder of a checkpoint or of several; the bundled ones if not given.")
     ] = None,
+    program: Annotated[
+        list[str] | None, typer.Option(help="Only these programs of the design, in both parts.")
+    ] = None,
     unfused_start: Annotated[bool, typer.Option(help="Tune from the un-fused plan.")] = True,
     from_default: Annotated[bool, typer.Option(help="Tune from the default.")] = True,
     long_seconds: Annotated[float, typer.Option(min=1, help="Device budget without the model.")] = 300.0,
@@ -184,6 +187,7 @@ def tuning(
         return
     fixed = TuningDesign.read(design)
     estimator = named_estimator(checkpoint)
+    wanted = lambda name: not program or name in program  # noqa: E731
     if results is not None:
         results.mkdir(parents=True, exist_ok=True)
     with XlaCpu(cpu=cpu) as target, XlaCpu(cpu=cpu, options=XlaCpuOptions(programs=quick_rule)) as quick:
@@ -201,8 +205,10 @@ def tuning(
         )
         report = run_study(
             study,
-            unfused_start=[zoo.find(name) for name in fixed.unfused_start] if unfused_start else [],
-            from_default={w: zoo.find(n) for w, n in fixed.from_default.items()} if from_default else {},
+            unfused_start=[zoo.find(n) for n in fixed.unfused_start if unfused_start and wanted(n)],
+            from_default={
+                word: zoo.find(n) for word, n in fixed.from_default.items() if from_default and wanted(n)
+            },
             journal=journal,
         )
     families = read_split(split)

@@ -40,7 +40,8 @@ class Journal:
                 self._check(whole, header)
             # O_APPEND: two processes that share a journal by mistake interleave lines, never bytes.
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
-            os.ftruncate(self._file, len(whole))
+            if len(whole) < len(found):
+                os.ftruncate(self._file, len(whole))
         except OSError as error:
             raise store_error(path, error) from error
         if not whole:

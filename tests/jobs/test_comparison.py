@@ -2,12 +2,8 @@
 
 import math
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from kernelcast.core.timing import Clock, Sample, Timing
-from kernelcast.jobs.comparison import median_interval, time_ratio
+from kernelcast.jobs.comparison import time_ratio
 
 
 def timing(seconds: dict[int, float], loud: frozenset[int] = frozenset(), runs: int = 1) -> Timing:
@@ -56,16 +52,3 @@ def test_no_common_round_has_no_ratio() -> None:
 def test_inverse_is_the_gain() -> None:
     gain = time_ratio(timing(dict.fromkeys(range(9), 0.5)), timing(dict.fromkeys(range(9), 1.0))).inverse
     assert (gain.value, gain.lower, gain.upper) == (2, 2, 2)
-
-
-@given(st.lists(st.floats(0.1, 10), min_size=3, max_size=60))
-def test_interval_holds_the_median(values: list[float]) -> None:
-    lower, upper = median_interval(values)
-    middle = sorted(values)[(len(values) - 1) // 2 : len(values) // 2 + 1]
-    assert lower <= middle[0]
-    assert middle[-1] <= upper
-
-
-@pytest.mark.parametrize("count", [0, 2])
-def test_interval_of_too_few_is_not_known(count: int) -> None:
-    assert all(map(math.isnan, median_interval([1.0] * count)))

@@ -7,8 +7,8 @@ from enum import StrEnum
 from functools import cached_property
 
 from kernelcast.core.fingerprint import canonical_program, digest, skeleton_text
-from kernelcast.hlo.program import Instruction, Program
 from kernelcast.hlo.format import format_program
+from kernelcast.hlo.program import Instruction, Program
 
 
 class Kind(StrEnum):

@@ -10,6 +10,8 @@ from enum import StrEnum
 
 import numpy as np
 
+from kernelcast.core.interval import median_interval
+
 # A sample counts when the sentinel readings just before and after lie within 8 % of the sentinel's floor.
 GATE = 1.08
 
@@ -76,8 +78,9 @@ class Timing:
     def __post_init__(self) -> None:
         if not self.samples:
             raise ValueError("a Timing needs at least one sample; what was not measured is a Failure")
-        if any(s.runs < 1 or not s.seconds > 0 for s in self.samples):
-            raise ValueError("each sample needs runs >= 1 and seconds > 0")
+        for sample in self.samples:
+            if sample.runs < 1 or not 0 < sample.seconds < math.inf:
+                raise ValueError(f"each sample needs runs >= 1 and finite seconds > 0, got {sample}")
 
     @property
     def quiet_share(self) -> float:
@@ -108,11 +111,7 @@ class Timing:
         return np.asarray(slopes, dtype=np.float64)
 
     def seconds(self, statistic: Statistic = Statistic.GATED_MEDIAN) -> float:
-        """Seconds of one run; NaN where no gated round exists.
-
-        Raises:
-            ValueError: on a statistic that these samples do not allow.
-        """
+        """Seconds of one run; NaN where no gated round exists."""
         slopes = self.slopes_s()
         if slopes.size == 0:
             return math.nan
@@ -126,19 +125,9 @@ class Timing:
         high = min(s.seconds for s in gated if s.runs == high_runs)
         return (high - low) / (high_runs - low_runs) - self.overhead_s
 
-    def interval_s(self, *, level: float = 0.9) -> tuple[float, float]:
-        """Distribution-free interval of the median of the gated slopes (order statistics); NaN under 3."""
-        slopes = np.sort(self.slopes_s())
-        n = slopes.size
-        if n < 3:
-            return (math.nan, math.nan)
-        # Normal approximation of the binomial ranks, widened to whole ranks.
-        z = {0.9: 1.645, 0.95: 1.96}.get(level)
-        if z is None:
-            raise ValueError(f"level must be 0.9 or 0.95, got {level}")
-        half = z * math.sqrt(n) / 2
-        low, high = max(0, math.floor(n / 2 - half)), min(n - 1, math.ceil(n / 2 + half))
-        return (float(slopes[low]), float(slopes[high]))
+    def interval_s(self) -> tuple[float, float]:
+        """Distribution-free 90 % interval of the median of the gated slopes; NaN under three."""
+        return median_interval([float(slope) for slope in self.slopes_s()])
 
 
 class Reason(StrEnum):

@@ -14,14 +14,13 @@ from typing import Literal
 
 import numpy as np
 
+from kernelcast.core.interval import median_interval
 from kernelcast.core.timing import Timing
 
 Parity = Literal["even", "odd", "all"]
 
 # With fewer quiet rounds than this the loud ones count too, and the ratio says so.
 _ENOUGH_QUIET_ROUNDS = 5
-# Two-sided normal quantile of a 90 % interval.
-_Z90 = 1.645
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,17 +72,6 @@ def whole_seconds(timing: Timing) -> float:
     """Seconds of one run: the median of the quiet rounds, or of all rounds where none was quiet."""
     quiet = timing.slopes_s()
     return float(np.median(quiet if quiet.size else timing.slopes_s(gated=False)))
-
-
-def median_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Distribution-free 90 % interval of the median (order statistics); NaN under three values."""
-    ordered = sorted(values)
-    count = len(ordered)
-    if count < 3:
-        return (math.nan, math.nan)
-    half = _Z90 * math.sqrt(count) / 2
-    low, high = max(0, math.floor(count / 2 - half)), min(count - 1, math.ceil(count / 2 + half))
-    return (ordered[low], ordered[high])
 
 
 def _summary(ratios: Sequence[float], *, quiet: bool) -> Ratio:

@@ -74,6 +74,14 @@ def test_novelty_leaves_out_other_sizes_of_a_known_graph() -> None:
     assert new.unseen_skeletons == {"d"}
 
 
+def test_novelty_of_a_pruned_dataset_judges_only_kernels_whose_text_is_left() -> None:
+    parts = {"mlp": TRAIN, "gpt": TEST}
+    kernels = assign_kernels([("a", "mlp"), ("b", "mlp"), ("c", "gpt"), ("d", "gpt"), ("e", "gpt")], parts)
+    new = novelty(kernels, {"a": "s1", "c": "s1", "d": "s3"})
+    assert new.unseen_fingerprints == {"c", "d", "e"}
+    assert new.unseen_skeletons == {"d"}
+
+
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("pqrs"))), st.data())
 def test_parts_never_leak(pairs: list[tuple[str, str]], data: st.DataObject) -> None:
     parts = {program: data.draw(st.sampled_from(list(SplitPart))) for program in "pqrs"}

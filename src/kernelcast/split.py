@@ -166,12 +166,16 @@ def novelty(parts: KernelParts, skeletons: Mapping[str, str]) -> Novelty:
     """The test kernels by how new they are.
 
     Args:
-        skeletons: skeleton of each kernel.
+        skeletons: skeleton of each kernel whose text is known. A pruned dataset lacks those of kernels that
+            were never timed: nothing was learned from them, and there is nothing to judge.
     """
     unseen = parts.test - parts.seen_elsewhere
-    known = {skeletons[kernel] for kernel in parts.train | parts.validation | parts.seen_elsewhere}
+    elsewhere = parts.train | parts.validation | parts.seen_elsewhere
+    known = {skeletons[kernel] for kernel in elsewhere if kernel in skeletons}
     return Novelty(
         all=parts.test,
         unseen_fingerprints=unseen,
-        unseen_skeletons=frozenset(kernel for kernel in unseen if skeletons[kernel] not in known),
+        unseen_skeletons=frozenset(
+            kernel for kernel in unseen if kernel in skeletons and skeletons[kernel] not in known
+        ),
     )

@@ -42,6 +42,19 @@ def is_running(process: int) -> bool:
         return False
 
 
+def ask_where(worker: Worker[list[int]]) -> int:
+    answer = worker.ask(Where(), limit_s=10)
+    assert not isinstance(answer, Failure)
+    return answer[0]
+
+
+def await_end(process: int) -> None:
+    deadline = time.monotonic() + 10
+    while is_running(process) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not is_running(process)
+
+
 def failure(answer: object) -> Failure:
     assert isinstance(answer, Failure)
     return answer
@@ -75,6 +88,23 @@ def test_abort_costs_one_request_and_the_state(worker: Worker[list[int]]) -> Non
 
 def test_child_killed_from_outside_counts_as_out_of_memory(worker: Worker[list[int]]) -> None:
     assert failure(worker.ask(Die(signal.SIGKILL), limit_s=10)).reason is Reason.MEMORY
+
+
+def test_idle_child_that_dies_is_noticed_before_the_next_request(worker: Worker[list[int]]) -> None:
+    process = ask_where(worker)
+    assert worker.generation == 0
+    os.kill(process, signal.SIGKILL)
+    await_end(process)
+    assert worker.generation == 1
+    assert worker.ask(Append(1), limit_s=10) == (1,)
+
+
+def test_child_that_dies_just_before_a_request_costs_that_request(worker: Worker[list[int]]) -> None:
+    process = ask_where(worker)
+    os.kill(process, signal.SIGKILL)
+    await_end(process)
+    assert failure(worker.ask(Append(1), limit_s=10)).reason is Reason.MEMORY
+    assert worker.ask(Append(1), limit_s=10) == (1,)
 
 
 def test_hang_ends_at_the_limit(worker: Worker[list[int]]) -> None:

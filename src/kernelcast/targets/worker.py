@@ -73,7 +73,6 @@ class Worker(Generic[State]):
     Attributes:
         cpu: the only CPU that the child may use.
         memory_limit_bytes: resident memory at which the child is killed.
-        generation: counts the children that ended; what a child keeps is valid within its generation.
         busy_s: wall seconds in which the child worked on requests, including those that failed.
     """
 
@@ -92,8 +91,8 @@ class Worker(Generic[State]):
             environment: variables set for the child before its libraries load, over the inherited ones.
         """
         self.cpu = cpu
-        self.generation = 0
         self.busy_s = 0.0
+        self._generation = 0
         self._boot = boot
         self.memory_limit_bytes = memory_limit_bytes
         self._environment = dict(environment or {})
@@ -106,6 +105,16 @@ class Worker(Generic[State]):
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    @property
+    def generation(self) -> int:
+        """How many children have ended; what a child keeps is valid within its generation.
+
+        A child may die while nobody waits for it: a system short of memory ends the idle one too.
+        """
+        if self._process is not None and self._process.poll() is not None:
+            _log.warning("the idle worker of CPU %d died: %s", self.cpu, self._buried())
+        return self._generation
 
     def ask(self, request: Request[State, Answer], *, limit_s: float) -> Answer | Failure:
         """The child's answer, or why there is none: its own failure, an overrun of time or memory, a crash.
@@ -121,6 +130,8 @@ class Worker(Generic[State]):
         try:
             connection.send(request)
             return cast("Answer | Failure", self._answer(connection, begin + limit_s, limit_s))
+        except ConnectionError:  # it died before it had the whole request
+            return self._buried()
         except BaseException:
             # The child may still be at work on this request; its answer must not be taken for the next one's.
             self.close()
@@ -136,7 +147,7 @@ class Worker(Generic[State]):
         """Ends the child, if there is one."""
         if self._connection is not None:
             self._connection.close()
-            self.generation += 1
+            self._generation += 1
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -170,7 +181,7 @@ class Worker(Generic[State]):
                 start_new_session=True,
             )
         self._connection = Connection(ours.detach())
-        _log.info("worker %d of CPU %d: process %d", self.generation, self.cpu, self._process.pid)
+        _log.info("worker %d of CPU %d: process %d", self._generation, self.cpu, self._process.pid)
         self._connection.send(self._boot)
         answer = self._answer(self._connection, time.monotonic() + _START_LIMIT_S, _START_LIMIT_S)
         if isinstance(answer, Failure):

@@ -94,7 +94,8 @@ class Kernel:
 
     @cached_property
     def fingerprint(self) -> str:
-        """32 hexadecimal digits (BLAKE2b of the canonical text)."""
+        """32 hexadecimal digits (BLAKE2b of the canonical text). Aliases are in the text; kind and inputs follow
+        from it."""
         return digest(self.text)
 
     @cached_property

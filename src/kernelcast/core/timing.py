@@ -40,8 +40,10 @@ class Sample:
     Attributes:
         runs: how often the kernel or program ran inside it.
         seconds: how long the call took.
-        loudness: the larger of the sentinel readings just before and after, over the sentinel's all-time
-            floor: 1.0 is a quiet machine; NaN where no sentinel ran.
+        loudness: how loud the machine was; 1.0 is quiet, NaN where no sentinel ran. The largest of the sentinel
+            readings before and after over the sentinel's all-time floor and of the call's wall over processor
+            seconds; in a finished Timing divided by the quietest of this kernel's own samples, at most 1.2
+            (``targets.sentinel.against_own_quiet``).
         round: samples of one round were taken next to each other and may be subtracted.
     """
 

@@ -1,4 +1,4 @@
-"""The network of the paper's section 4, whole: opcodes, features and edges of kernels in, log seconds out.
+"""The network of the paper's section 4, whole: opcodes, features and edges of kernels in, standardised log seconds out.
 
 Reading of equation 1, which leaves two things open. (1) f_k stands there twice, around the concatenation and
 on each neighbour; we take two layers, ``combine`` and one per direction of edge. (2) *neighbours* of a
@@ -151,7 +151,7 @@ class GraphLayer(eqx.Module):
 
 
 class KernelNetwork(eqx.Module):
-    """Log seconds of kernels, in units of the training labels' mean and deviation."""
+    """(log seconds − centre) / spread of kernels; centre and spread of the labels are the ``Trained``'s."""
 
     opcodes: Float[Array, "opcode embedding"]
     first: Dense

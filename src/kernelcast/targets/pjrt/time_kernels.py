@@ -1,7 +1,8 @@
 """Requests that compile a batch of kernels and time them, gated by the sentinel.
 
-A kernel's time is a slope: a long loop minus a short one next to it, over the difference in runs. One run
-minus the cost of a call would carry the noise of a call, and low percentiles of differences are biased.
+Rounds of a short and a long loop next to each other; the target's statistic makes the label of them. One run
+minus the cost of a call would carry the noise of a call, and low percentiles of differences are biased, so the
+label is minimum minus minimum, which is no percentile of differences.
 """
 
 from __future__ import annotations

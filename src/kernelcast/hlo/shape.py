@@ -40,7 +40,8 @@ class Layout:
         while start >= 0 and position < len(text) and text[position] == "(":
             end = text.index(")", position)
             # '*' (a combined dimension) is kept as -1.
-            tiles.append(tuple(-1 if d == "*" else int(d) for d in text[position + 1 : end].split(",") if d))
+            extents = [part.strip() for part in text[position + 1 : end].split(",")]
+            tiles.append(tuple(-1 if extent == "*" else int(extent) for extent in extents if extent))
             position = end + 1
         return tuple(tiles)
 
@@ -92,10 +93,13 @@ class Shape:
 
     @property
     def element_count(self) -> int:
-        """Number of elements of an array; of all arrays of a tuple or buffer."""
+        """Number of elements of an array; of all arrays of a tuple or buffer.
+
+        Dynamic dimensions count with their bound, and those without a bound as 1.
+        """
         if self.elements:
             return sum(element.element_count for element in self.elements)
-        return math.prod(self.dimensions) if self.is_array else 0
+        return math.prod(map(abs, self.dimensions)) if self.is_array else 0
 
     @property
     def byte_size(self) -> int:

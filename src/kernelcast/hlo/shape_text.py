@@ -11,6 +11,12 @@ from kernelcast.hlo.shape import ELEMENT_BITS, Layout, Shape
 
 _ARRAY = re.compile(r"\s*(\w+)\s*\[([^\]]*)\]\s*(?:\{([^{}:]*)(?::([^{}]*))?\})?\s*")
 _DIMENSION = re.compile(r"\s*(<=)?\s*(\d{1,18}|\?)\s*")
+# Of what follows the colon of a layout only these parts have a meaning here; the rest is kept verbatim.
+_EXTENTS = r"\(\s*(?:(?:\d{1,18}|\*)\s*(?:,\s*(?:\d{1,18}|\*)\s*)*)?\)"
+_SUFFIX_PARTS = (
+    ("T(", re.compile(f"T(?:{_EXTENTS})+"), "tiles such as T(8,128)(2,1)"),
+    ("S(", re.compile(r"S\(\d{1,9}\)"), "a memory space such as S(1)"),
+)
 
 
 @lru_cache(maxsize=16_384)
@@ -87,10 +93,19 @@ def _array(match: re.Match[str]) -> Shape:
     layout = None
     if order is not None:
         minor_to_major = tuple(_dimension_number(part, match) for part in order.split(",") if part.strip())
-        layout = Layout(minor_to_major=minor_to_major, suffix=(suffix or "").strip())
+        layout = Layout(minor_to_major=minor_to_major, suffix=_checked_suffix(suffix or "", match))
     return Shape(
         element_type=element_type, dimensions=tuple(dimensions), dynamic=tuple(dynamic), layout=layout
     )
+
+
+def _checked_suffix(text: str, match: re.Match[str]) -> str:
+    for mark, pattern, expected in _SUFFIX_PARTS:
+        start = text.find(mark)
+        if start >= 0 and pattern.match(text, start) is None:
+            got = text[start : start + 40]
+            raise HloError(f"expected {expected} in a layout, got {got!r} in {match.group().strip()!r}")
+    return text.strip()
 
 
 def _dimension_number(text: str, match: re.Match[str]) -> int:

@@ -151,6 +151,14 @@ def test_spent_budget_ends_the_rounds(xla_cpu: XlaCpu) -> None:
     assert "budget of 1e-06 device seconds is spent" in timed.outcome.message
 
 
+def test_next_budget_is_not_charged_for_one_that_was_spent(xla_cpu: XlaCpu, space: FusionSpace) -> None:
+    spent = DeviceBudget(limit_s=1.0, spent_s=1.0)
+    xla_cpu.worker.close()
+    xla_cpu.time_programs(space, [Untouched()], budget=spent)
+    (timed,) = xla_cpu.time_programs(space, [Untouched()], budget=DeviceBudget(limit_s=60))
+    assert isinstance(timed.outcome, Timing), timed.outcome
+
+
 def test_timing_goes_on_after_the_worker_died(xla_cpu: XlaCpu, space: FusionSpace) -> None:
     xla_cpu.check_programs(space, [Untouched()])
     xla_cpu.worker.close()

@@ -70,6 +70,21 @@ def test_the_tuned_function_computes_the_same(target: XlaCpu) -> None:
     assert again.output_error <= 1e-4
 
 
+def test_arrays_of_numpy_are_taken_as_jax_takes_them(target: XlaCpu) -> None:
+    wide = np.random.default_rng(0).standard_normal((16, 16))
+    tuned, result = tune_function(
+        lambda x, count: jnp.tanh(x) * count,
+        wide,
+        np.arange(16),
+        estimator=PriceEstimator(),
+        estimator_name="prices",
+        options=OPTIONS,
+        target=target,
+    )
+    assert result.tried
+    np.testing.assert_allclose(tuned(wide, np.arange(16)), np.tanh(wide) * np.arange(16), rtol=1e-4)
+
+
 def test_every_choice_compiles_in_this_process(target: XlaCpu) -> None:
     stablehlo = lower(model, *arguments()).stablehlo
     space = target.space(stablehlo)

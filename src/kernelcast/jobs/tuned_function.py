@@ -99,7 +99,12 @@ def tune_function(
         estimator_name=estimator_name,
         options=options or TuningOptions(),
         seed=seed,
-        inputs={n: np.asarray(x) for n, x in enumerate(leaves) if isinstance(x, jax.Array | np.ndarray)},
+        # By way of JAX, which takes NumPy's 64-bit arrays for 32-bit ones unless it is told otherwise.
+        inputs={
+            n: np.asarray(jax.numpy.asarray(x))
+            for n, x in enumerate(leaves)
+            if isinstance(x, jax.Array | np.ndarray)
+        },
     )
     tuned = TunedFunction(
         executable=compile_choice(space, lowering.stablehlo, result.answer),

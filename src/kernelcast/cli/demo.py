@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kernelcast.jobs.side_by_side import SideBySide
 
 _SHOWN_KERNELS = 16
+_QUIET_ENOUGH = 0.3
 
 
 def demo(
@@ -89,6 +90,8 @@ def demo(
 
 def predicted_and_measured(pair: SideBySide) -> list[RenderableType]:
     """A program's kernels and its whole, side by side."""
+    from kernelcast.core.timing import Failure
+
     total_s = sum(k.total_s for k in pair.kernels)
     shown = pair.kernels[:_SHOWN_KERNELS]
     rows = [
@@ -113,6 +116,12 @@ def predicted_and_measured(pair: SideBySide) -> list[RenderableType]:
         f"measured {duration(measured.whole_s)}: "
         f"{signed(pair.error)}[/]"
     )
+    outcome = measured.default.outcome
+    if not isinstance(outcome, Failure) and outcome.quiet_share < _QUIET_ENOUGH:
+        lines.append(
+            f"[yellow]this machine was quiet for {percent(outcome.quiet_share)} of the samples only: other "
+            "work slows the program down, and `kernelcast doctor` says what disturbs it[/]"
+        )
     if pair.control is not None:
         lines.append(
             f"noise: the program against itself {pair.control.value:.3f}× "

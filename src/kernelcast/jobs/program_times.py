@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,7 @@ def compare_program_times(
     seed: int,
     progress: Callable[[str, int, int], None] = lambda program, done, total: None,
 ) -> ProgramTimesReport:
-    """The report; programs that the journal holds already are not timed again.
+    """The report over the given programs; those that the journal holds already are not timed again.
 
     Args:
         terms: of the target that is predicted.
@@ -82,7 +82,7 @@ def compare_program_times(
     """
     header = {
         "study": "program-times", "schema": 1, "seed": seed, "estimator": estimator_name,
-        "target": target.identity.digest,
+        "factor": asdict(terms.factor), "target": target.identity.digest,
     }  # fmt: skip
     with Journal(journal, header) as log:
         done = {entry["program"] for entry in log.entries}
@@ -90,7 +90,8 @@ def compare_program_times(
             progress(program.id, position, len(programs))
             if program.id not in done:
                 log.append(_entry(program, target, estimator, terms, seed))
-        return report(log.entries)
+        wanted = {program.id for program in programs}
+        return report([entry for entry in log.entries if entry["program"] in wanted])
 
 
 def report(entries: Sequence[Mapping[str, Any]]) -> ProgramTimesReport:

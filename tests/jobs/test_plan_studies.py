@@ -70,6 +70,17 @@ def test_an_unfinished_program_is_begun_anew(tmp_path: Path) -> None:
     assert tried(PriceTarget(), path) == whole
 
 
+def test_plans_of_other_rules_are_tried_again(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    first = tried(PriceTarget(), path)
+    path.write_text(path.read_text().replace(chain_space().rules.identity, "xla-cpu/0:old"))
+    broken = PriceTarget(factor=lambda c: math.nan if isinstance(c, FusionPlan) else 1.0)
+    again = tried(broken, path)
+    assert (again.programs, again.tried) == (first.programs, first.tried)
+    assert len(again.wrong_values) > len(first.wrong_values)
+    assert tried(PriceTarget(), path) == again
+
+
 def test_a_program_that_cannot_be_captured_is_told(tmp_path: Path) -> None:
     class Broken(ChainProgram):
         def build(self) -> tuple[object, tuple[()]]:

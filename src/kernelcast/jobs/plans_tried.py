@@ -20,6 +20,7 @@ import numpy as np
 from kernelcast.core.timing import Failure, Reason
 from kernelcast.errors import KernelcastError
 from kernelcast.fusion.plan import FusionPlan, Untouched
+from kernelcast.fusion.rules import XLA_CPU
 from kernelcast.fusion.sample import random_plan
 from kernelcast.fusion.space import FusionSpace, default
 from kernelcast.jobs.as_json import null_or
@@ -113,6 +114,9 @@ def try_plans(
 ) -> PlansReport:
     """The report over all programs; what the journal holds already is not done again.
 
+    Plans that were tried under other fusion rules do not count: what those let through says nothing about
+    these.
+
     Args:
         plans_each: random plans of each program, at most as many as it has distinct ones.
         seed: of the plans.
@@ -124,7 +128,7 @@ def try_plans(
         "plans_each": plans_each, "input_seeds": list(input_seeds),
     }  # fmt: skip
     with Journal(journal, header) as log:
-        done = {entry["program"] for entry in log.entries if entry["kind"] == "program"}
+        done = {entry["program"] for entry in _of_these_rules(log.entries) if entry["kind"] == "program"}
         for number, program in enumerate(programs):
             progress(program.id, number, len(programs))
             if program.id in done:
@@ -137,7 +141,7 @@ def try_plans(
                 captured = str(error)
             log.append({"kind": "program", "program": program.id, "problem": captured})
         wanted = {program.id for program in programs}
-        return report([entry for entry in log.entries if entry["program"] in wanted])
+        return report([e for e in _of_these_rules(log.entries) if e["program"] in wanted])
 
 
 def report(entries: Sequence[Mapping[str, Any]]) -> PlansReport:
@@ -168,6 +172,20 @@ def report(entries: Sequence[Mapping[str, Any]]) -> PlansReport:
         },
         not_equal={r["program"]: f"{r['failure']}: {r['message']}" for r in rebuilt if r["failure"]},
     )  # fmt: skip
+
+
+def _of_these_rules(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The entries whose plans are of the present fusion rules; a program's last line goes with its plans."""
+    kept: list[Mapping[str, Any]] = []
+    stale: set[str] = set()
+    for entry in entries:
+        program = entry["program"]
+        if entry["kind"] == "plan":
+            is_old = FusionPlan.decode(entry["plan"]).rules != XLA_CPU.identity
+            (stale.add if is_old else stale.discard)(program)
+        if program not in stale:
+            kept.append(entry)
+    return kept
 
 
 def _rows(

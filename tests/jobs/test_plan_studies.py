@@ -140,6 +140,18 @@ def test_exact_sums_have_no_error(
     assert {"cpu.additivity.tau_median", "cpu.additivity.program.c_1.regret"} <= names
 
 
+def test_a_journal_of_other_plans_is_refused(
+    design: AdditivityDesign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(additivity, "measure_overheads", lambda target: NO_OVERHEADS)
+    path = tmp_path / "log.jsonl"
+    programs = [ChainProgram("a/1")]
+    measure_additivity(design, programs, PriceTarget(), journal=path, seed=0)
+    fewer = replace(design, plans={name: plans[:3] for name, plans in design.plans.items()})
+    with pytest.raises(SchemaError, match="holds other plans of a/1 than the design"):
+        measure_additivity(fewer, programs, PriceTarget(), journal=path, seed=0)
+
+
 def test_sums_without_enough_kernels_are_not_given(
     design: AdditivityDesign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,12 +80,16 @@ def measure_additivity(
         programs: those of the design to time now, all or some.
         seed: of the inputs.
         progress: gets the program, and how many of how many are done.
+
+    Raises:
+        SchemaError: the journal is of another study, or holds other plans than the design.
     """
     header = {
         "study": "additivity", "schema": 1, "design_seed": design.seed, "seed": seed,
         "target": target.identity.digest,
     }  # fmt: skip
     with Journal(journal, header) as log:
+        _check_plans(design, log)
         done = {entry["program"] for entry in log.entries}
         left = [program for program in programs if program.id not in done]
         if left:
@@ -94,6 +98,17 @@ def measure_additivity(
                 progress(program.id, len(programs) - len(left) + number, len(programs))
                 log.append(_measured(program, design.plans[program.id], target, overheads, seed))
         return report(design, log.entries, target.identity)
+
+
+def _check_plans(design: AdditivityDesign, log: Journal) -> None:
+    """Nothing, where the journal timed what the design asks for: a design may be drawn again by one seed."""
+    for entry in log.entries:
+        fixed = [plan.encode() for plan in design.plans.get(entry["program"], ())]
+        if fixed and [row["plan"] for row in entry["plans"]] != fixed:
+            raise SchemaError(
+                f"{log.path} holds other plans of {entry['program']} than the design; "
+                "choose another file or remove it"
+            )
 
 
 def report(

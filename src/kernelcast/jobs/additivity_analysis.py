@@ -23,10 +23,10 @@ class TimedPlan:
     """One plan of one program, timed as a whole and as a sum.
 
     Attributes:
-        plan: its encoded form, or ``untouched``.
+        plan: its encoded form.
         whole: samples of the whole program; all plans of a program share their rounds.
-        sum_s: Σ times × kernel seconds; NaN where a kernel has no time.
-        coverage: share of the sum's kernels, by number of runs, that have a time.
+        sum_s: Σ times × kernel seconds plus overheads; NaN where ``coverage`` is too small.
+        coverage: share of the bytes that all runs of kernels touch which those with a time touch.
         temporary_bytes: of the compiled plan.
     """
 

@@ -33,6 +33,10 @@ class Split:
 
     Attributes:
         families: part of each family; all variants of one architecture stay together.
+
+    >>> body = {"schema": SPLIT_SCHEMA, "name": "s", "train": ["mlp"], "validation": [], "test": ["gpt"]}
+    >>> parse_split(body, place="here").part_of("gpt").value
+    'test'
     """
 
     name: str

@@ -51,7 +51,7 @@ def test_find_takes_a_bare_name_for_its_first_variant() -> None:
     [
         ("nbdy/512", "did you mean nbody/512"),
         ("nbody/513", "has no variant '513'"),
-        ("qqqqqq", "`kernelcast zoo` lists all"),
+        ("qqqqqq", "`kernelcast zoo list` lists all"),
     ],
 )
 def test_unknown_names_are_told_what_is_valid(name: str, text: str) -> None:

@@ -30,6 +30,10 @@ class Estimates:
         seconds: (kernel,) float64; NaN where status is UNKNOWN or FAILED.
         lower, upper: (kernel,) float64 bounds of the interval; NaN where the model gives none.
         status: (kernel,) int8, values of ``Status``.
+
+    >>> estimates = estimates_of(np.array([2e-6, np.nan]))
+    >>> len(estimates), [Status(s).name for s in estimates.status]
+    (2, ['KNOWN', 'UNKNOWN'])
     """
 
     seconds: np.ndarray
@@ -68,7 +72,11 @@ class Ranker(Protocol):
 
 
 def estimates_of(seconds: np.ndarray, status: np.ndarray | None = None) -> Estimates:
-    """Estimates without intervals; status KNOWN, or UNKNOWN where seconds are NaN, unless given."""
+    """Estimates without intervals; status KNOWN, or UNKNOWN where seconds are NaN, unless given.
+
+    >>> estimates_of(np.array([2e-6])).lower
+    array([nan])
+    """
     seconds = np.asarray(seconds, dtype=np.float64)
     if status is None:
         status = np.where(np.isnan(seconds), Status.UNKNOWN, Status.KNOWN).astype(np.int8)

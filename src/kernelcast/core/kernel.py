@@ -70,6 +70,14 @@ class Kernel:
         kind: family of code.
         aliases: (output number, parameter number) pairs written in place.
         inputs: one specification per parameter.
+
+    >>> from kernelcast.hlo.text import parse
+    >>> text = "HloModule m ENTRY e { NAME = f32[4] parameter(0)  ROOT y = f32[4] tanh(NAME) }"
+    >>> first, second = (
+    ...     Kernel(program=parse(text.replace("NAME", name)), kind=Kind.LOOP) for name in ("a", "b")
+    ... )
+    >>> first.root.opcode, first == second, len(first.fingerprint)
+    ('tanh', True, 32)
     """
 
     program: Program
@@ -94,8 +102,10 @@ class Kernel:
 
     @cached_property
     def fingerprint(self) -> str:
-        """32 hexadecimal digits (BLAKE2b of the canonical text). Aliases are in the text; kind and inputs follow
-        from it."""
+        """32 hexadecimal digits: BLAKE2b of the canonical text.
+
+        Aliases are in the text; kind and inputs follow from it.
+        """
         return digest(self.text)
 
     @cached_property

@@ -15,6 +15,9 @@ class Tile:
     Attributes:
         levels: up to three (name, bounds minor → major), e.g. kernel, output and input windows on TPU.
         unit: what a bound counts: ``element`` or ``hardware-tile``.
+
+    >>> str(Tile(levels=(("kernel", (128, 8)), ("output", (128, 4)))))
+    'kernel[128,8] output[128,4]'
     """
 
     levels: tuple[tuple[str, tuple[int, ...]], ...]

@@ -40,10 +40,10 @@ class Sample:
     Attributes:
         runs: how often the kernel or program ran inside it.
         seconds: how long the call took.
-        loudness: how loud the machine was; 1.0 is quiet, NaN where no sentinel ran. The largest of the sentinel
-            readings before and after over the sentinel's all-time floor and of the call's wall over processor
-            seconds; in a finished Timing divided by the quietest of this kernel's own samples, at most 1.2
-            (``targets.sentinel.against_own_quiet``).
+        loudness: how loud the machine was; 1.0 is quiet, NaN where no sentinel ran. The largest of the
+            sentinel readings before and after over the sentinel's all-time floor and of the call's wall over
+            processor seconds; in a finished Timing divided by the quietest of this kernel's own samples, at
+            most 1.2 (``targets.sentinel.against_own_quiet``).
         round: samples of one round were taken next to each other and may be subtracted.
     """
 
@@ -69,6 +69,12 @@ class Timing:
             ``whole-program`` (each sample is one call).
         cache: ``warm`` or ``cold``: state of the caches when a run starts.
         overhead_s: seconds per run that belong to the procedure (an empty loop iteration), subtracted.
+
+    >>> short = Sample(runs=10, seconds=3e-5, loudness=1.0, round=0)
+    >>> long = Sample(runs=110, seconds=23e-5, loudness=1.0, round=0)
+    >>> timing = Timing(samples=(short, long), clock=Clock.WALL, method="loop-slope")
+    >>> round(timing.seconds(), 12), timing.quiet_share
+    (2e-06, 1.0)
     """
 
     samples: tuple[Sample, ...]

@@ -49,7 +49,14 @@ class KernelGraph:
 
 
 class Featuriser:
-    """Makes graphs of kernels under schema ``kernelcast-1``; remembers the rows of instructions seen."""
+    """Makes graphs of kernels under schema ``kernelcast-1``; remembers the rows of instructions seen.
+
+    >>> from kernelcast.fusion.extract import kernel_from_text
+    >>> kernel = kernel_from_text("HloModule k ENTRY e { x = f32[4] parameter(0)  ROOT y = f32[4] tanh(x) }")
+    >>> graph = Featuriser().graph(kernel)
+    >>> graph.node_count, graph.edge_count, graph.rows.shape == (2, len(KERNELCAST_1.node))
+    (2, 1, True)
+    """
 
     def __init__(self) -> None:
         self._rows = NodeRows()

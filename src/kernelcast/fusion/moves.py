@@ -78,6 +78,16 @@ def apply_move(space: FusionSpace, plan: FusionPlan, move: Move) -> MoveResult:
 
     Raises:
         IllegalMoveError: the move has no effect, or the result is not legal.
+
+    >>> from kernelcast.fusion.space import space_of, unfused
+    >>> from kernelcast.hlo.text import parse
+    >>> space = space_of(parse('''HloModule m, is_scheduled=true
+    ... ENTRY e { x = f32[4] parameter(0)  y = f32[4] tanh(x)  ROOT z = f32[4] negate(y) }'''))
+    >>> made = apply_move(space, unfused(space), flip(space, 0))
+    >>> len(made.removed), len(made.added)
+    (2, 1)
+    >>> apply_move(space, made.plan, made.inverse).plan == unfused(space)
+    True
     """
     groups = (*(group for group in plan.groups if group not in move.drop), *move.add)
     try:

@@ -8,7 +8,17 @@ from kernelcast.hlo.program import Computation, Instruction, Program
 
 
 def format_program(program: Program) -> str:
-    """HLO text in the dialect of ``print_operand_shape=False``: ``%`` before names, no types on operands."""
+    """HLO text in the dialect of ``print_operand_shape=False``: ``%`` before names, no types on operands.
+
+    >>> from kernelcast.hlo.text import parse
+    >>> print(format_program(parse("HloModule m ENTRY e { ROOT x = f32[4] parameter(0) }")))
+    HloModule m
+    <BLANKLINE>
+    ENTRY %e {
+      ROOT %x = f32[4] parameter(0)
+    }
+    <BLANKLINE>
+    """
     parts = [f"HloModule {program.name}{_attributes(program.attributes)}\n"]
     if program.preamble:
         parts.append(f"\n{program.preamble}\n")

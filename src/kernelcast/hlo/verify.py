@@ -68,6 +68,11 @@ def violations(program: Program, *, text: str | None = None) -> list[HloError]:
 
     What is wrong between computations (a missing one, a cycle, parameter numbers) is told alone, since the
     rules for instructions need sound calls.
+
+    >>> from kernelcast.hlo.text import parse
+    >>> program = parse("HloModule m ENTRY e { x = f32[4] parameter(0)  ROOT y = f32[5] tanh(x) }")
+    >>> [error.instruction for error in violations(program)]
+    ['y']
     """
     return list(_violations(program, text))
 

@@ -1,4 +1,4 @@
-"""The network of the paper's section 4, whole: opcodes, features and edges of kernels in, standardised log seconds out.
+"""The network of the paper's section 4, whole: opcodes, features and edges in, standardised log seconds out.
 
 Reading of equation 1, which leaves two things open. (1) f_k stands there twice, around the concatenation and
 on each neighbour; we take two layers, ``combine`` and one per direction of edge. (2) *neighbours* of a
@@ -151,7 +151,18 @@ class GraphLayer(eqx.Module):
 
 
 class KernelNetwork(eqx.Module):
-    """(log seconds − centre) / spread of kernels; centre and spread of the labels are the ``Trained``'s."""
+    """(log seconds − centre) / spread of kernels; centre and spread of the labels are the ``Trained``'s.
+
+    >>> network = KernelNetwork(
+    ...     NetworkConfig(width=8), opcode_count=4, node_features=3, kernel_features=2, key=jax.random.key(0)
+    ... )
+    >>> one_of_padding = GraphBatch(
+    ...     opcodes=jnp.zeros((1, 8), int), rows=jnp.zeros((1, 8, 3)), mask=jnp.zeros((1, 8), bool),
+    ...     incoming=jnp.zeros((1, 8, 8)), static=jnp.zeros((1, 2)),
+    ... )
+    >>> network(one_of_padding).shape
+    (1,)
+    """
 
     opcodes: Float[Array, "opcode embedding"]
     first: Dense

@@ -33,6 +33,14 @@ class Record:
         split: the split or the file that fixed what was measured, or "none".
         noise: interval, A/A control or spread, in words.
         date: ISO, UTC.
+
+    >>> record = Record(
+    ...     name="cpu.tune.gain.rbf", value=1.6, unit="ratio", command="kernelcast evaluate tuning --record",
+    ...     commit="0123456789ab", machine="A CPU, 2 CPUs", versions={"python": "3.11.2"}, seeds=(0,),
+    ...     split="none", noise="A/A 1.003", date="2026-01-01T00:00:00Z",
+    ... )
+    >>> record.value, record.unit
+    (1.6, 'ratio')
     """
 
     name: str

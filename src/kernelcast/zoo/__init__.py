@@ -29,6 +29,9 @@ def find(name: str) -> Variant:
 
     Raises:
         KernelcastError: no such program or variant; names the closest ones.
+
+    >>> find("rbf/512").id
+    'rbf/512'
     """
     known = {variant.id: variant for variant in variants()}
     known |= {program.name: program.variants[0] for program in PROGRAMS}
@@ -41,5 +44,5 @@ def find(name: str) -> Variant:
             f"zoo program {head} has no variant {tail!r}; it has: {', '.join(program.options)}"
         )
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(close)}?" if close else "`kernelcast zoo` lists all of them."
+    hint = f"did you mean {' or '.join(close)}?" if close else "`kernelcast zoo list` lists all of them."
     raise KernelcastError(f"there is no zoo program {name!r}; {hint}")

@@ -1,8 +1,8 @@
 """Requests that compile a batch of kernels and time them, gated by the sentinel.
 
-Rounds of a short and a long loop next to each other; the target's statistic makes the label of them. One run
-minus the cost of a call would carry the noise of a call, and low percentiles of differences are biased, so the
-label is minimum minus minimum, which is no percentile of differences.
+Rounds of a short and a long loop next to each other; the target's statistic makes the label of them. One
+run minus the cost of a call would carry the noise of a call, and low percentiles of differences are biased,
+so the label is minimum minus minimum, which is no percentile of differences.
 """
 
 from __future__ import annotations

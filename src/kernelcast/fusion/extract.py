@@ -8,16 +8,11 @@ from kernelcast.core.kernel import Kernel, Kind
 from kernelcast.errors import HloError
 from kernelcast.fusion.inputs import input_specs
 from kernelcast.hlo.inplace import in_place_pairs
+from kernelcast.hlo.opcodes import NOT_LAUNCHED
 from kernelcast.hlo.program import Computation, Instruction, Program
 from kernelcast.hlo.shape import Shape
 from kernelcast.hlo.text import parse
 
-# Scheduled instructions that launch no code of their own: data, views, and control flow, whose computations
-# hold kernels themselves.
-NOT_LAUNCHED = frozenset({
-    "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "while", "conditional", "call",
-    "after-all", "async-start", "async-update", "async-done", "add-dependency", "domain", "opt-barrier",
-})  # fmt: skip
 _COLLECTIVES = (
     "all-reduce",
     "all-gather",

@@ -10,7 +10,6 @@ from kernelcast.core.kernel import Kernel
 from kernelcast.errors import PlanError
 from kernelcast.fusion.edges import Edge, ScopeEdges, edges_of
 from kernelcast.fusion.emit import lone_kernel
-from kernelcast.fusion.extract import NOT_LAUNCHED
 from kernelcast.fusion.graph import NO_REGION, Region, Scope
 from kernelcast.fusion.grouping import (
     Form,
@@ -31,6 +30,7 @@ from kernelcast.fusion.scope_builder import content_digest
 from kernelcast.fusion.siblings import dimensions_of, have_order, may_be_grouped, siblings_of
 from kernelcast.fusion.unfuse import unfuse
 from kernelcast.hlo.alias import Hazard, clobbered, hazards
+from kernelcast.hlo.opcodes import NOT_LAUNCHED
 from kernelcast.hlo.program import Program
 from kernelcast.hlo.trips import ONCE, TripCount, execution_counts
 
@@ -444,7 +444,15 @@ def space_of(program: Program, rules: Rules = XLA_CPU) -> FusionSpace:
 
 
 def default(space: FusionSpace) -> FusionPlan:
-    """The plan that the compiler itself follows; applied, it gives the compiler's own module back."""
+    """The plan that the compiler itself follows; applied, it gives the compiler's own module back.
+
+    >>> from kernelcast.fusion.apply import apply
+    >>> from kernelcast.hlo.text import parse
+    >>> space = space_of(parse('''HloModule m, is_scheduled=true
+    ... ENTRY e { x = f32[4] parameter(0)  y = f32[4] tanh(x)  ROOT z = f32[4] negate(y) }'''))
+    >>> apply(space, default(space)) == space.original
+    True
+    """
     return space.plan(sum(table.default << table.first for table in space.tables))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kernelcast.hlo.demand import fractions_needed, operand_fraction, touched_fraction, updated_bytes
 from kernelcast.hlo.inplace import in_place_pairs
-from kernelcast.hlo.opcodes import CONTROL_FLOW, TRANSPARENT
+from kernelcast.hlo.opcodes import NOT_LAUNCHED, TRANSPARENT
 from kernelcast.hlo.program import Computation, Instruction, Program
 from kernelcast.hlo.trips import ASSUMED_TRIPS, TripCount, execution_counts
 from kernelcast.hlo.work import Work, work
@@ -110,7 +110,7 @@ def kernel_costs(program: Program, *, assumed: float = ASSUMED_TRIPS) -> tuple[K
         )
         for computation in program.scheduled_computations()
         for instruction in computation
-        if instruction.opcode not in TRANSPARENT and instruction.opcode not in CONTROL_FLOW
+        if instruction.opcode not in NOT_LAUNCHED
     )
 
 
@@ -121,9 +121,7 @@ def instruction_cost(program: Program, computation: Computation, instruction: In
     inner instruction once, and writes its outputs. An opaque call has the bytes of operands and result, and
     its name in ``unknown``. Tuples, bitcasts and control flow cost nothing themselves.
     """
-    if instruction.opcode in TRANSPARENT or instruction.opcode in CONTROL_FLOW:
-        return Cost()
-    if instruction.opcode.endswith(("-done", "-update")):
+    if instruction.opcode in NOT_LAUNCHED or instruction.opcode.endswith(("-done", "-update")):
         return Cost()
     if instruction.opcode == "fusion":
         return _fusion_cost(program, computation, instruction)

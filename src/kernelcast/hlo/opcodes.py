@@ -34,6 +34,9 @@ TRANSPARENT = frozenset({
 # These launch no kernel of their own: their computations do.
 CONTROL_FLOW = frozenset({"call", "conditional", "while", "async-start", "async-update", "async-done"})
 
+# Scheduled instructions that are no kernels.
+NOT_LAUNCHED = TRANSPARENT | CONTROL_FLOW
+
 # All that jaxlib 0.10's parser knows, without the asynchronous forms (``-start``, ``-update``, ``-done``).
 KNOWN = (
     ELEMENTWISE

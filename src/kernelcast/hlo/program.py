@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from kernelcast.errors import HloError
+from kernelcast.hlo.opcodes import CONTROL_FLOW
 from kernelcast.hlo.shape import Shape
 
 # Attributes whose value names one computation, or several in braces.
@@ -64,14 +65,14 @@ class Instruction:
         names: list[str] = []
         for key, value in self.attributes:
             if key in CALLING_ATTRIBUTES:
-                names.extend(part.strip().lstrip("%") for part in value.strip("{}").split(",") if part.strip())
+                names.extend(_names(value))
         return tuple(names)
 
     @property
     def control_predecessors(self) -> tuple[str, ...]:
         """Names of instructions that must run before this one although it does not read them."""
         value = self.attribute("control-predecessors")
-        return tuple(p.strip().lstrip("%") for p in value.strip("{}").split(",") if p.strip()) if value else ()
+        return tuple(_names(value)) if value else ()
 
     @property
     def is_elided(self) -> bool:
@@ -167,6 +168,13 @@ class Program:
         attributes: of the module header (``is_scheduled``, ``entry_computation_layout``,
             ``input_output_alias`` …), (key, verbatim value) in printed order.
         preamble: tables between header and computations (``FileNames`` …), verbatim.
+
+    >>> from kernelcast.hlo.text import parse
+    >>> program = parse("HloModule m ENTRY e { x = f32[4] parameter(0)  ROOT y = f32[4] tanh(x) }")
+    >>> program.entry_computation["y"].operands, program.entry_computation.users()["x"]
+    (('x',), ('y',))
+    >>> program.with_attribute("is_scheduled", "true").is_scheduled
+    True
     """
 
     name: str
@@ -238,7 +246,7 @@ class Program:
 
     def scalar_computations(self) -> frozenset[str]:
         """Names of the computations applied per element: reducers, comparators, scatter combiners, maps."""
-        return self._reached_from(lambda i: i.opcode not in _CONTROL_FLOW and i.opcode != "fusion")
+        return self._reached_from(lambda i: i.opcode not in CONTROL_FLOW and i.opcode != "fusion")
 
     def scheduled_computations(self) -> tuple[Computation, ...]:
         """Entry, loop bodies and conditions, branches and called computations: where kernels are launched."""
@@ -256,4 +264,6 @@ class Program:
         return frozenset(found)
 
 
-_CONTROL_FLOW = frozenset({"while", "conditional", "call", "async-start", "async-update", "async-done"})
+def _names(value: str) -> list[str]:
+    """The names in ``%a`` or ``{%a, %b}``."""
+    return [part.strip().lstrip("%") for part in value.strip("{}").split(",") if part.strip()]

@@ -17,8 +17,8 @@ import jax
 from kernelcast.core.timing import Timing
 from kernelcast.errors import TargetError
 from kernelcast.fusion.decompose import decompose
-from kernelcast.fusion.extract import NOT_LAUNCHED
 from kernelcast.fusion.plan import Untouched
+from kernelcast.hlo.opcodes import NOT_LAUNCHED
 from kernelcast.hlo.program import Computation, Program
 from kernelcast.hlo.text import parse
 from kernelcast.hlo.trips import ONCE, execution_counts

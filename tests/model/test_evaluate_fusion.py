@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -138,6 +139,8 @@ def test_the_table_has_every_model_population_and_program(folder, checkpoints, t
     assert oracle.tau_ge5us == 1
     gnn = found.summary("gnn")
     assert gnn.seeds == 2
+    assert found.seeds == (0, 1)
+    assert found.split.startswith("t, ")
     assert gnn.mape_ge5us_range[0] <= gnn.mape_ge5us <= gnn.mape_ge5us_range[1]
     write_table(tmp_path / "table.json", found)
     held = json.loads((tmp_path / "table.json").read_text())
@@ -160,6 +163,15 @@ def test_a_checkpoint_of_other_data_is_refused(folder, checkpoints, tmp_path, un
             tmp_path / "data", folder / "split.json", checkpoints={"gnn": checkpoints},
             peaks=Peaks(flops_per_s=1, bytes_per_s=1), seeds=[0],
         )  # fmt: skip
+
+
+def test_an_interrupted_training_is_not_judged(folder, checkpoints, tmp_path):
+    copy = tmp_path / "gnn-0"
+    shutil.copytree(checkpoints[0], copy)
+    text = (copy / "model.json").read_text()
+    (copy / "model.json").write_text(text.replace('"is_finished": true', '"is_finished": false'))
+    with pytest.raises(SchemaError, match="was interrupted: `kernelcast train`"):
+        table(folder, [copy])
 
 
 def test_unknown_models_and_empty_parts_are_errors(folder, tmp_path, unique):

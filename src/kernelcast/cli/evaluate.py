@@ -234,9 +234,7 @@ def fusion(
     record(
         "kernelcast evaluate fusion",
         repository,
-        lambda made: records(
-            fusion_figures(found), made, seeds=numbers, split=f"experiments/split-family.json, {found.split}"
-        ),
+        lambda made: records(fusion_figures(found), made, seeds=found.seeds, split=found.split),
         wanted=record_results,
     )
 

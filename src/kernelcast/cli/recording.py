@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -29,7 +31,7 @@ def record(
     """Writes the records of a command, where that is wanted.
 
     Args:
-        command: as a reader would type it, without options that change no figure.
+        command: words that name it, e.g. ``kernelcast evaluate plans``.
         make: from provenance to records.
     """
     if not wanted:
@@ -39,8 +41,39 @@ def record(
     from kernelcast.report.tables import rewrite
 
     results = repository / "docs" / "results.json"
-    found = list(make(provenance(f"{command} --record", repository=repository, now=datetime.now(UTC))))
+    typed = as_typed(command, sys.argv[1:], repository)
+    found = list(make(provenance(typed, repository=repository, now=datetime.now(UTC))))
     write_records(results, found)
     documents = [repository / "README.md", *sorted((repository / "docs").glob("*.md"))]
     rewrite([path for path in documents if path.exists()], results)
     stderr().print(f"{len(found)} records written to {results}")
+
+
+def as_typed(command: str, words: Sequence[str], repository: Path) -> str:
+    """The command line that makes a record, for readers: with what changes its figures.
+
+    Args:
+        words: of the command line, without the program.
+        repository: paths inside it are shown from its root, other absolute ones by their last name.
+    """
+    name = command.split()[1:]
+    left = [word for word in words if word not in ("-v", "--verbose")]
+    shown = [*command.split(), "--record"]
+    if left[: len(name)] == name:  # else another program calls the command line as a library
+        rest = iter(left[len(name) :])
+        for word in rest:
+            if word == "--repository":
+                next(rest, None)
+            elif word not in ("--record", "--json") and not word.startswith("--repository="):
+                shown.append(_without_machine(word, repository))
+    return shlex.join(shown)
+
+
+def _without_machine(word: str, repository: Path) -> str:
+    option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
+    path = Path(value)
+    if not path.is_absolute():
+        return word
+    root = repository.resolve()
+    shown = path.relative_to(root) if path.is_relative_to(root) else Path(path.name)
+    return f"{option}{equals}{shown}"

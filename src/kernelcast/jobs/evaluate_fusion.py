@@ -91,7 +91,8 @@ class FusionTable:
         rows: per population, model and program; losers included.
         summaries: per population and model.
         train_kernels, validation_kernels, test_kernels: labelled, by part.
-        split: digest of the split.
+        seeds: of all models that were trained.
+        split: name and digest of the split.
         data_digest: of the dataset.
     """
 
@@ -100,6 +101,7 @@ class FusionTable:
     train_kernels: int
     validation_kernels: int
     test_kernels: int
+    seeds: tuple[int, ...]
     split: str
     data_digest: str
 
@@ -114,6 +116,7 @@ class _Prediction:
 
     seconds: tuple[np.ndarray, ...]
     extrapolated: np.ndarray
+    seeds: tuple[int, ...] = ()
 
 
 def evaluate_fusion(
@@ -136,7 +139,8 @@ def evaluate_fusion(
         oracle_folder: another dataset with the labels of an independent occasion for some of the kernels.
 
     Raises:
-        SchemaError: a checkpoint of other data or another split: it may have been trained on test kernels.
+        SchemaError: a checkpoint of other data or another split, which may have been trained on test kernels,
+            or one whose training was interrupted.
         MissingExtraError: LightGBM is not installed.
     """
     data = learning_data(Dataset.open(dataset_folder), read_split(split_file))
@@ -164,6 +168,7 @@ def write_table(path: Path, table: FusionTable) -> None:
 
 def _of_checkpoints(folders: Sequence[Path], data: LearningData) -> _Prediction:
     seconds: list[np.ndarray] = []
+    seeds: list[int] = []
     extrapolated = np.zeros(len(data.test), dtype=np.bool_)
     for folder in folders:
         checkpoint = load_checkpoint(folder, KERNELCAST_1)
@@ -173,10 +178,15 @@ def _of_checkpoints(folders: Sequence[Path], data: LearningData) -> _Prediction:
                 f"{folder} was trained on dataset {held.data_digest} under split {held.split}, not on "
                 f"{data.digest} under {data.split.digest}: it may know test kernels; train it on these"
             )
+        if not checkpoint.is_finished:
+            raise SchemaError(
+                f"the training of {folder} was interrupted: `kernelcast train` with the same folders ends it"
+            )
         estimates = Predictor(checkpoint.trained, held).estimate_graphs(data.test.examples.graphs)
         seconds.append(estimates.seconds)
+        seeds.append(checkpoint.trained.seed)
         extrapolated |= estimates.status != 0
-    return _Prediction(seconds=tuple(seconds), extrapolated=extrapolated)
+    return _Prediction(seconds=tuple(seconds), extrapolated=extrapolated, seeds=tuple(seeds))
 
 
 def _of_trees(data: LearningData, seeds: Sequence[int]) -> _Prediction:
@@ -185,7 +195,11 @@ def _of_trees(data: LearningData, seeds: Sequence[int]) -> _Prediction:
         for seed in seeds
     ]
     estimates = [model.estimate_graphs(data.test.examples.graphs) for model in models]
-    return _Prediction(seconds=tuple(e.seconds for e in estimates), extrapolated=estimates[0].status != 0)
+    return _Prediction(
+        seconds=tuple(e.seconds for e in estimates),
+        extrapolated=estimates[0].status != 0,
+        seeds=tuple(seeds),
+    )
 
 
 def _rooflines(data: LearningData, peaks: Peaks) -> dict[str, Roofline]:
@@ -235,7 +249,8 @@ def _table(
         train_kernels=len(data.train),
         validation_kernels=len(data.validation),
         test_kernels=len(data.test),
-        split=data.split.digest,
+        seeds=tuple(sorted({seed for prediction in predictions.values() for seed in prediction.seeds})),
+        split=f"{data.split.name}, {data.split.digest}",
         data_digest=data.digest,
     )
 

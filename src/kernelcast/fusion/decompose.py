@@ -8,8 +8,9 @@ from enum import StrEnum
 
 from kernelcast.core.kernel import Kernel, Kind
 from kernelcast.fusion.extract import kernel_of, launched
+from kernelcast.hlo.attributes import loop_computations
 from kernelcast.hlo.program import Program
-from kernelcast.hlo.trips import ASSUMED_TRIPS, ONCE, TripCount, execution_counts
+from kernelcast.hlo.trips import ASSUMED_TRIPS, TripCount, execution_counts
 
 
 class Site(StrEnum):
@@ -87,7 +88,7 @@ def decompose(program: Program, *, assumed: float = ASSUMED_TRIPS) -> Decomposit
             kernel=kernel_of(program, computation, instruction),
             computation=computation.name,
             instruction=instruction.name,
-            times=counts.get(computation.name, ONCE),
+            times=counts[computation.name],
         )
         for computation, instruction in launched(program)
     )
@@ -105,13 +106,13 @@ def _overheads(
     for call in calls:
         add(Site.COPY if call.kernel.kind is Kind.COPY else Site.LAUNCH, call.times)
     for computation in program.scheduled_computations():
-        here = counts.get(computation.name, ONCE)
+        here = counts[computation.name]
         for instruction in computation:
             match instruction.opcode:
                 case "while":
-                    body = (instruction.attribute("body") or "").lstrip("%")
+                    body, _ = loop_computations(instruction)
                     # Counted for the body as a whole: two loops never share one in a compiled module.
-                    add(Site.LOOP_ITERATION, counts.get(body, ONCE))
+                    add(Site.LOOP_ITERATION, counts[body])
                 case "conditional":
                     add(Site.CONDITIONAL, here)
                 case "call":

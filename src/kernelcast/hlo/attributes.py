@@ -200,6 +200,12 @@ def parse_backend_config(instruction: Instruction) -> dict[str, Any] | None:
     return cast("dict[str, Any]", config) if isinstance(config, dict) else None
 
 
+def loop_computations(while_instruction: Instruction) -> tuple[str, str]:
+    """Names of a loop's body and condition."""
+    body, condition = (required(while_instruction, key) for key in ("body", "condition"))
+    return body.lstrip("%"), condition.lstrip("%")
+
+
 def known_trip_count(instruction: Instruction) -> int | None:
     """How often the compiler found a while to run its body; None where it does not say."""
     config = parse_backend_config(instruction)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kernelcast.hlo.attributes import loop_computations
 from kernelcast.hlo.inplace import in_place_pairs
 from kernelcast.hlo.program import Computation, Instruction, Program
-from kernelcast.hlo.trips import loop_computations
 from kernelcast.hlo.values import Index, resolve
 
 # A leaf that an instruction makes: computation, instruction, place in its result.

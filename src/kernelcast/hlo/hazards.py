@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kernelcast.hlo.attributes import loop_computations
 from kernelcast.hlo.buffers import Buffers, Site, must_share, site
 from kernelcast.hlo.inplace import may_overwrite
 from kernelcast.hlo.opcodes import TRANSPARENT
 from kernelcast.hlo.program import Computation, Instruction, Program
-from kernelcast.hlo.trips import loop_computations
 from kernelcast.hlo.values import Index, Value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernelcast.hlo.attributes import loop_computations, tuple_index
 from kernelcast.hlo.program import Computation, Instruction, Program
 
 _INTEGER = frozenset({"s4", "s8", "s16", "s32", "s64", "u4", "u8", "u16", "u32", "u64"})
@@ -38,14 +39,12 @@ def induction(program: Program, while_instruction: Instruction, computation: Com
     a state element that the body leaves alone, and a body that adds a constant. Looks through tuples, copies,
     fusions and calls. A loop that would only end when the counter wraps around is not counted.
     """
-    condition, body = while_instruction.attribute("condition"), while_instruction.attribute("body")
-    if condition is None or body is None:
-        return None
-    compared = _comparison(program, _Frame(program[condition.lstrip("%")]))
+    body, condition = loop_computations(while_instruction)
+    compared = _comparison(program, _Frame(program[condition]))
     if compared is None:
         return None
     direction, left, right = compared
-    loop = _Loop(program, while_instruction, computation, _Frame(program[body.lstrip("%")]))
+    loop = _Loop(program, while_instruction, computation, _Frame(program[body]))
     bound = loop.constant(right)
     if bound is None:
         bound, left, direction = loop.constant(left), right, _FLIPPED[direction]
@@ -147,7 +146,7 @@ def _affine(program: Program, frame: _Frame, name: str, index: tuple[int, ...]) 
             case "constant" if instruction.shape.element_type in _INTEGER and not index:
                 return _scalar(instruction)
             case "get-tuple-element":
-                index = (int(instruction.attribute("index") or 0), *index)
+                index = (tuple_index(instruction), *index)
                 name = instruction.operands[0]
             case "tuple" if index:
                 name, index = instruction.operands[index[0]], index[1:]

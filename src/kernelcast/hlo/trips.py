@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kernelcast.errors import HloError
-from kernelcast.hlo.attributes import known_trip_count
+from kernelcast.hlo.attributes import known_trip_count, loop_computations
 from kernelcast.hlo.induction import induction
 from kernelcast.hlo.program import Computation, Instruction, Program
 
@@ -133,14 +132,6 @@ def _calls(
     if instruction.opcode in ("call", "async-start"):
         return [(name, ONCE) for name in instruction.called]
     return []
-
-
-def loop_computations(while_instruction: Instruction) -> tuple[str, str]:
-    """Names of a loop's body and condition."""
-    body, condition = while_instruction.attribute("body"), while_instruction.attribute("condition")
-    if body is None or condition is None:
-        raise HloError("a while needs both body= and condition=", instruction=while_instruction.name)
-    return body.lstrip("%"), condition.lstrip("%")
 
 
 def _callers_first(program: Program) -> list[Computation]:

@@ -18,10 +18,11 @@ from kernelcast.core.timing import Timing
 from kernelcast.errors import TargetError
 from kernelcast.fusion.decompose import decompose
 from kernelcast.fusion.plan import Untouched
+from kernelcast.hlo.attributes import loop_computations
 from kernelcast.hlo.opcodes import NOT_LAUNCHED
 from kernelcast.hlo.program import Computation, Program
 from kernelcast.hlo.text import parse
-from kernelcast.hlo.trips import ONCE, execution_counts
+from kernelcast.hlo.trips import execution_counts
 from kernelcast.jobs.comparison import whole_seconds
 from kernelcast.jobs.tuning_target import TuningTarget
 from kernelcast.targets.protocol import Candidate, TimesKernels
@@ -71,13 +72,13 @@ def overhead_seconds(program: Program, overheads: Overheads) -> OverheadSeconds:
     counts = execution_counts(program)
     launches_s = iterations_s = 0.0
     for computation in program.scheduled_computations():
-        times = counts.get(computation.name, ONCE).value
+        times = counts[computation.name].value
         each_s = overheads.dataflow_launch_s if _is_dataflow(computation) else overheads.sequential_launch_s
         launches_s += times * each_s * sum(i.opcode not in NOT_LAUNCHED for i in computation)
         for instruction in computation:
             if instruction.opcode == "while":
-                body = (instruction.attribute("body") or "").lstrip("%")
-                iterations_s += counts.get(body, ONCE).value * overheads.iteration_s
+                body, _ = loop_computations(instruction)
+                iterations_s += counts[body].value * overheads.iteration_s
     return OverheadSeconds(call_s=overheads.call_s, launches_s=launches_s, iterations_s=iterations_s)
 
 

@@ -162,8 +162,8 @@ def oracle(
         render=[
             table(f"{report.drawn} kernels measured again", columns, rows),
             f"dropped {percent(report.dropped_share)}: {dict(report.drops)}; quiet share "
-            f"{percent(report.quiet_share)}, first {percent(report.first_quiet_share)}; at least "
-            f"{duration(report.least_gap_s)} apart",
+            f"{percent(report.quiet_share)}, first {percent(report.first_quiet_share)}; occasions begun at "
+            f"least {duration(report.least_gap_s)} apart",
         ],
     )
     record(
@@ -276,6 +276,7 @@ def programs(
         else [v for v in zoo.variants() if families.part_of(v.family) == part]
     )
     estimator = named_estimator(checkpoint)
+    estimator.check_split(families)
     with XlaCpu(cpu=cpu) as target, progress() as display:
         terms = estimator.terms or TargetTerms(
             target=target.identity.digest, factor=NO_FACTOR, overheads=measure_overheads(target)

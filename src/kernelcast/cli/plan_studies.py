@@ -187,6 +187,8 @@ def tuning(
         return
     fixed = TuningDesign.read(design)
     estimator = named_estimator(checkpoint)
+    families = read_split(split)
+    estimator.check_split(families)
     wanted = lambda name: not program or name in program  # noqa: E731
     if results is not None:
         results.mkdir(parents=True, exist_ok=True)
@@ -211,7 +213,6 @@ def tuning(
             },
             journal=journal,
         )
-    families = read_split(split)
     parts = {row.program: families.part_of(zoo.find(row.program).family) for row in report.unfused_start}
     emit(report, as_json=as_json, render=tuning_tables(report, parts))
     record(

@@ -12,6 +12,7 @@ from kernelcast.errors import KernelcastError, SchemaError
 from kernelcast.jobs.target_terms import FILE_NAME, TargetTerms
 from kernelcast.model.checkpoint import DESCRIPTION
 from kernelcast.model.predict import Ensemble, Predictor
+from kernelcast.split import Split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,11 +22,25 @@ class NamedEstimator:
     Attributes:
         name: e.g. ``gnn_static × 3, 0123456789abcdef``: model, members, digest of their descriptions.
         terms: of the target, from the folder's file; None where it has none.
+        splits: digests of the splits that its members were trained with.
     """
 
     name: str
     estimator: Estimator
     terms: TargetTerms | None
+    splits: frozenset[str]
+
+    def check_split(self, split: Split) -> None:
+        """Nothing, where all members were trained with a split.
+
+        Raises:
+            SchemaError: one was not: the programs that this split tests may have trained it.
+        """
+        if self.splits != frozenset({split.digest}):
+            raise SchemaError(
+                f"{self.name} was trained with split {', '.join(sorted(self.splits))}, not with {split.name} "
+                f"({split.digest}): it may know what is tested; name its own split with --split"
+            )
 
 
 def named_estimator(folder: Path | None) -> NamedEstimator:
@@ -49,6 +64,7 @@ def named_estimator(folder: Path | None) -> NamedEstimator:
         name=f"{'+'.join(models)} × {len(members)}, {digest.hexdigest()}",
         estimator=members[0] if len(members) == 1 else Ensemble(members),
         terms=TargetTerms.read(place / FILE_NAME) if (place / FILE_NAME).exists() else None,
+        splits=frozenset(member.provenance.split for member in members),
     )
 
 

@@ -112,7 +112,7 @@ def oracle_figures(report: OracleReport) -> Iterator[Figure]:
     noise = (
         f"{report.drawn} kernels, {100 * report.dropped_share:.1f} % dropped, quiet share "
         f"{report.quiet_share:.2f} (first {report.first_quiet_share:.2f}), "
-        f"at least {report.least_gap_s / 60:.0f} min apart"
+        f"occasions begun at least {report.least_gap_s / 60:.0f} min apart"
     )
     for name, value, unit in (
         ("mape_ge5us", long.mape, "%"),
@@ -213,7 +213,8 @@ def collect_figures(report: CollectReport, *, labelled: int) -> Iterator[Figure]
     progress = report.progress
     noise = f"quiet share {progress.quiet_share:.2f} over {progress.elapsed_s / 60:.0f} min"
     yield Figure(name="dataset.kernels", value=labelled, unit="count", noise=noise)
-    yield Figure(name="collect.kernels_per_s", value=progress.kernels_per_s, unit="1/s", noise=noise)
+    if progress.finished:  # a run that found nothing left to do has no rate
+        yield Figure(name="collect.kernels_per_s", value=progress.kernels_per_s, unit="1/s", noise=noise)
 
 
 def record_word(name: str) -> str:

@@ -379,3 +379,16 @@ def test_the_kernel_of_a_group_is_the_kernel_that_the_module_launches(clones: Fu
     texts = [clones.kernel(group).text for group in clones.groups(plan)]
     assert all("tanh" in text for text in texts)
     assert clones.multiplicity(clones.groups(plan)[0]).value == 1
+
+
+def test_a_hazard_of_the_module_itself_is_told_and_other_plans_keep_it(caplog: pytest.LogCaptureFixture):
+    space = space_of(
+        parse("""HloModule odd, is_scheduled=true
+    ENTRY e { x = f32[8] parameter(0)  u = f32[2] parameter(1)  i = s32[] parameter(2)
+      y = f32[8] negate(x)  r = f32[8] dynamic-update-slice(y, u, i)  ROOT t = (f32[8], f32[8]) tuple(r, y) }""")
+    )
+    assert apply(space, default(space)) == space.original
+    apply(space, unfused(space))
+    (told,) = caplog.messages
+    assert told.startswith("module odd, as captured,")
+    assert "returns %y, which %r has overwritten" in told

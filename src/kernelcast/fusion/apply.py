@@ -50,7 +50,7 @@ def apply(space: FusionSpace, plan: FusionPlan, *, verbatim: bool = True) -> Pro
         computations.append(bodies.get(computation.name, computation))
     program = _reachable(replace(space.original, computations=tuple(computations)))
     for hazard in hazards(program):
-        # What the analysis sees in the compiler's own module is the analysis' caution.
+        # What the compiler does too is not the plan's fault; ``own_hazards`` warns of it.
         if hazard not in space.own_hazards:
             raise PlanError(f"the plan would compute wrong values: {hazard}")
     return program

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -33,6 +34,8 @@ from kernelcast.hlo.alias import Hazard, clobbered, hazards
 from kernelcast.hlo.opcodes import NOT_LAUNCHED
 from kernelcast.hlo.program import Program
 from kernelcast.hlo.trips import ONCE, TripCount, execution_counts
+
+_log = logging.getLogger(__name__)
 
 # Of so many plans it is remembered what they mean; a search comes back to few.
 _SETTLED_KEPT = 4096
@@ -289,8 +292,19 @@ class FusionSpace:
 
     @cached_property
     def own_hazards(self) -> frozenset[Hazard]:
-        """What the analysis of overwritten values finds in the compiler's own module; mostly nothing."""
-        return frozenset(hazards(self.original))
+        """What the analysis of overwritten values finds in the captured module: nothing, as far as known.
+
+        Where it finds something, a warning says so: either the analysis is too cautious there, or the module
+        was not made by a compiler.
+        """
+        found = hazards(self.original)
+        for hazard in found:
+            _log.warning(
+                "module %s, as captured, seems to read a value that it has overwritten, so plans may too: %s",
+                self.original.name,
+                hazard,
+            )
+        return frozenset(found)
 
     @cached_property
     def execution_counts(self) -> Mapping[str, TripCount]:

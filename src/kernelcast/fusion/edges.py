@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelcast.fusion.graph import NO_REGION, FusedPair, Node, Scope
 from kernelcast.fusion.overwrites import Overwrites, forced_pairs, needed_before, stays_safe
 from kernelcast.fusion.rules import Rules, Sharing
+from kernelcast.hlo import attributes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,33 +196,14 @@ def fan_in(scope: Scope, number: int) -> int:
             operand = scope.nodes[node.operands[0]].instruction.shape
             return max(1, operand.element_count // max(1, result.element_count))
         case "reduce-window" | "convolution":
-            return max(1, window_size(node.instruction.attribute("window") or ""))
+            return max(1, attributes.window(node.instruction).element_count)
         case "dot":
-            return _contracted(scope, number)
+            extents = scope.nodes[node.operands[0]].instruction.shape.dimensions
+            return math.prod(
+                extents[axis] for axis in attributes.dot_numbers(node.instruction).lhs_contracting
+            )
         case _:
             return 1
-
-
-def window_size(window: str) -> int:
-    """Elements of a window, e.g. 6 for ``{size=2x3 stride=1x1}``."""
-    for part in window.strip("{}").split():
-        if part.startswith("size="):
-            product = 1
-            for extent in part.removeprefix("size=").split("x"):
-                product *= int(extent)
-            return product
-    return 1
-
-
-def _contracted(scope: Scope, number: int) -> int:
-    node = scope.nodes[number]
-    dimensions = scope.nodes[node.operands[0]].instruction.shape.dimensions
-    text = (node.instruction.attribute("lhs_contracting_dims") or "").strip("{}")
-    product = 1
-    for axis in text.split(","):
-        if axis.strip():
-            product *= dimensions[int(axis)]
-    return product
 
 
 def _region_mask(node: Node) -> int:

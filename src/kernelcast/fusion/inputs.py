@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelcast.core.kernel import InputPolicy, InputSpec
+from kernelcast.hlo import attributes
 from kernelcast.hlo.program import Instruction, Program
 from kernelcast.hlo.shape import Shape
 
@@ -16,7 +17,6 @@ _CARRIES_INDICES = frozenset({
     "add", "subtract", "select", "clamp", "minimum", "maximum", "convert", "copy", "bitcast", "reshape",
     "broadcast", "transpose", "slice", "concatenate", "reverse", "pad", "multiply", "and", "remainder",
 })  # fmt: skip
-_INTEGER = re.compile(r"-?\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,36 +109,35 @@ class _UseReader:
         """How ``user`` indexes with its operand at ``position``; None where that operand is not an index."""
         shapes = [self._program[computation][operand].shape for operand in user.operands]
         if user.opcode == "dynamic-slice" and position >= 1:
-            sizes = _integers(user, "dynamic_slice_sizes")
-            return _IndexUse(bound=shapes[0].dimensions[position - 1] - sizes[position - 1] + 1)
+            axis = position - 1
+            return _IndexUse(bound=shapes[0].dimensions[axis] - user.shape.dimensions[axis] + 1)
         if user.opcode == "dynamic-update-slice" and position >= 2:
             axis = position - 2
             return _IndexUse(bound=shapes[0].dimensions[axis] - shapes[1].dimensions[axis] + 1)
         if user.opcode == "gather" and position == 1:
-            sizes = _integers(user, "slice_sizes")
-            axes = _integers(user, "start_index_map")
-            return _index_use(user, [shapes[0].dimensions[axis] - sizes[axis] + 1 for axis in axes])
+            numbers = attributes.gather_numbers(user)
+            return _IndexUse(
+                bound=_bound(shapes[0], numbers.slice_sizes, numbers.start_index_map),
+                is_sorted=numbers.indices_are_sorted,
+            )
         if user.opcode == "scatter" and position == len(shapes) // 2:
-            windows = _scatter_windows(user, shapes[0], shapes[-1])
-            axes = _integers(user, "scatter_dims_to_operand_dims")
-            return _index_use(user, [shapes[0].dimensions[axis] - windows[axis] + 1 for axis in axes])
+            numbers = attributes.scatter_numbers(user)
+            windows = _scatter_windows(numbers, shapes[0], shapes[-1])
+            return _IndexUse(
+                bound=_bound(shapes[0], windows, numbers.scatter_dims_to_operand_dims),
+                is_sorted=numbers.indices_are_sorted,
+                is_unique=numbers.unique_indices,
+            )
         return None
 
 
-def _index_use(user: Instruction, bounds: list[int]) -> _IndexUse:
-    return _IndexUse(
-        bound=min(bounds, default=1),
-        is_sorted=user.attribute("indices_are_sorted") == "true",
-        is_unique=user.attribute("unique_indices") == "true",
-    )
+def _bound(operand: Shape, windows: Sequence[int], axes: Sequence[int]) -> int:
+    """Below it an index keeps the whole window inside the operand, whichever of the axes it is for."""
+    return min((operand.dimensions[axis] - windows[axis] + 1 for axis in axes), default=1)
 
 
-def _scatter_windows(scatter: Instruction, operand: Shape, update: Shape) -> list[int]:
+def _scatter_windows(numbers: attributes.ScatterNumbers, operand: Shape, update: Shape) -> list[int]:
     """Extent of the updated window in each dimension of the operand; 1 where the update has no dimension."""
-    absent = {*_integers(scatter, "inserted_window_dims"), *_integers(scatter, "input_batching_dims")}
-    extents = iter(update.dimensions[axis] for axis in _integers(scatter, "update_window_dims"))
+    absent = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
+    extents = iter(update.dimensions[axis] for axis in numbers.update_window_dims)
     return [1 if axis in absent else next(extents, 1) for axis in range(operand.rank)]
-
-
-def _integers(instruction: Instruction, key: str) -> list[int]:
-    return [int(number) for number in _INTEGER.findall(instruction.attribute(key) or "")]

@@ -298,11 +298,13 @@ class FusionSpace:
         was not made by a compiler.
         """
         found = hazards(self.original)
-        for hazard in found:
+        if found:
             _log.warning(
-                "module %s, as captured, seems to read a value that it has overwritten, so plans may too: %s",
+                "module %s, as captured, seems to read values that it has overwritten (%d times), so "
+                "its plans may too: %s",
                 self.original.name,
-                hazard,
+                len(found),
+                found[0],
             )
         return frozenset(found)
 

@@ -24,8 +24,6 @@ IRREGULAR = -2  # the index is data
 # These read their operands as whole arrays where they stand alone; inside a generated loop they are a loop
 # inside it, as a reduction is.
 _WHOLE_IF_BARE = frozenset({"convolution", "dot"})
-# Operand that holds what an in-place operation writes.
-_UPDATES = {"dynamic-update-slice": 1, "scatter": -1}
 _REDUCTIONS = frozenset({"convolution", "dot", "reduce", "reduce-window"})
 # Index-changing diamonds make sites grow exponentially; beyond this many they are merged into one.
 MAX_SITES = 32
@@ -97,13 +95,12 @@ def evaluation_sites(kernel: FlatKernel) -> list[Sites]:
     sites: list[Sites] = [{} for _ in shapes]
     keys = _Keys()
     for output in kernel.outputs:
-        writer = _writer(kernel, output)
-        if writer in kernel.aliased and kernel.instructions[writer].opcode in _UPDATES:
-            # Only the update is computed; the rest of the buffer stays as it is.
-            update = kernel.operands[writer][_UPDATES[kernel.instructions[writer].opcode]]
-            _add(sites[writer], _root_site(shapes[update], keys))
-        else:
+        writer = kernel.writer(output)
+        update = kernel.update_of(writer)
+        if update is None:
             _add(sites[output], _root_site(shapes[output], keys))
+        else:  # the rest of the buffer stays as it is
+            _add(sites[writer], _root_site(shapes[update], keys))
     for node in reversed(range(len(shapes))):
         opcode = kernel.instructions[node].opcode
         whole = (
@@ -127,13 +124,6 @@ def evaluation_sites(kernel: FlatKernel) -> list[Sites]:
                     )
                 _add(sites[operand], reached)
     return sites
-
-
-def _writer(kernel: FlatKernel, node: int) -> int:
-    """The node that computes the bytes of an output: the first one behind bitcasts."""
-    while kernel.instructions[node].opcode == "bitcast":
-        node = kernel.operands[node][0]
-    return node
 
 
 class _Keys:

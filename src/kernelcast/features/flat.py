@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelcast.core.kernel import Kernel, Kind
 from kernelcast.hlo.attributes import tuple_index
 from kernelcast.hlo.program import Computation, Instruction, Program
 
+# Operand that holds what an in-place operation writes.
+_UPDATES = {"dynamic-update-slice": 1, "scatter": -1}
 # What an instruction name stands for while flattening: a node, or the nodes of a tuple's elements.
 _Value = int | tuple["_Value", ...]
 
@@ -37,13 +40,26 @@ class FlatKernel:
     def __len__(self) -> int:
         return len(self.instructions)
 
+    def writer(self, output: int) -> int:
+        """The node that computes the bytes of an output: the first one behind bitcasts."""
+        return _writer(self.instructions, self.operands, output)
+
+    def update_of(self, node: int) -> int | None:
+        """The node that holds all that an in-place operation writes; None of a node that writes its value."""
+        slot = _UPDATES.get(self.instructions[node].opcode) if node in self.aliased else None
+        return None if slot is None else self.operands[node][slot]
+
 
 def flatten(kernel: Kernel) -> FlatKernel:
     """The nodes of a kernel in topological order, without those that no output needs."""
     inliner = _Inliner(kernel.program)
     value = inliner.inline(kernel.program.entry_computation, None)
     outputs = _leaves(value)
-    aliased = frozenset(inliner.writer(outputs[n]) for n, _ in kernel.aliases if n < len(outputs))
+    aliased = frozenset(
+        _writer(inliner.instructions, inliner.operands, outputs[n])
+        for n, _ in kernel.aliases
+        if n < len(outputs)
+    )
     needed = _reached(inliner.operands, outputs)
     number = {old: new for new, old in enumerate(needed)}
     return FlatKernel(
@@ -73,12 +89,6 @@ class _Inliner:
             values[instruction.name] = self._value(instruction, values, arguments)
         return values[computation.root]
 
-    def writer(self, node: int) -> int:
-        """The node that computes the bytes of an output: the first one behind bitcasts."""
-        while self.instructions[node].opcode == "bitcast":
-            node = self.operands[node][0]
-        return node
-
     def _value(
         self, instruction: Instruction, values: dict[str, _Value], arguments: list[_Value] | None
     ) -> _Value:
@@ -103,6 +113,12 @@ class _Inliner:
             return ""
         # Scatter and select-and-scatter name their combiner last.
         return self.program[called[-1]].root_instruction.opcode
+
+
+def _writer(instructions: Sequence[Instruction], operands: Sequence[tuple[int, ...]], node: int) -> int:
+    while instructions[node].opcode == "bitcast":
+        node = operands[node][0]
+    return node
 
 
 def _leaves(value: _Value) -> tuple[int, ...]:

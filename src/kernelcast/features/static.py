@@ -133,13 +133,9 @@ def _write_sizes(
 
 def _written(kernel: FlatKernel, output: int) -> Shape:
     """What an output writes: of an in-place update only the update."""
-    while kernel.instructions[output].opcode == "bitcast":
-        output = kernel.operands[output][0]
-    instruction = kernel.instructions[output]
-    if output in kernel.aliased and instruction.opcode in ("dynamic-update-slice", "scatter"):
-        updates = kernel.operands[output][-1 if instruction.opcode == "scatter" else 1]
-        return kernel.instructions[updates].shape
-    return instruction.shape
+    writer = kernel.writer(output)
+    update = kernel.update_of(writer)
+    return kernel.instructions[writer if update is None else update].shape
 
 
 def _write_output(values: dict[str, float], kernel: FlatKernel) -> None:

@@ -167,6 +167,20 @@ def test_the_canonical_kernel_has_the_same_features(softmax):
     np.testing.assert_array_equal(graph.kernel, again.kernel)
 
 
+def test_the_combiner_of_a_select_and_scatter_is_read_by_name():
+    kernel = kernel_from_text("""HloModule k
+    larger { x = f32[] parameter(0)  y = f32[] parameter(1)  ROOT c = pred[] compare(x, y), direction=GE }
+    adder { x = f32[] parameter(0)  y = f32[] parameter(1)  ROOT s = f32[] add(x, y) }
+    ENTRY e { x = f32[8]{0} parameter(0)  g = f32[4]{0} parameter(1)  zero = f32[] constant(0)
+      ROOT r = f32[8]{0} select-and-scatter(x, g, zero), window={size=2 stride=2}, select=larger,
+        scatter=adder
+    }""")
+    # Canonical text has its attributes sorted: the combiner, which the compiler prints last, comes first.
+    for one in (kernel, kernel_from_text(kernel.text)):
+        graph = Featuriser().graph(one)
+        assert graph.rows[-1, NODE["reducer_add"]] == 1
+
+
 def test_remembered_rows_are_not_changed_by_a_kernel(softmax):
     featuriser = Featuriser()
     first = featuriser.graph(softmax, Tile(levels=(("output", (4,)),)))

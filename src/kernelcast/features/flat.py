@@ -108,11 +108,10 @@ class _Inliner:
         return len(self.instructions) - 1
 
     def _reducer(self, instruction: Instruction) -> str:
-        called = instruction.called
-        if not called or called[-1] not in self.program:
-            return ""
-        # Scatter and select-and-scatter name their combiner last.
-        return self.program[called[-1]].root_instruction.opcode
+        # Select-and-scatter calls two; canonical text has them in another order than the compiler's.
+        combiner = (instruction.attribute("scatter") or "").lstrip("%")
+        name = combiner or next(iter(instruction.called), "")
+        return self.program[name].root_instruction.opcode if name in self.program else ""
 
 
 def _writer(instructions: Sequence[Instruction], operands: Sequence[tuple[int, ...]], node: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kernelcast.hlo.attributes import loop_computations
 from kernelcast.hlo.infer import disagreement
 from kernelcast.hlo.program import Computation, Instruction, Program
 from kernelcast.hlo.shape import Shape
@@ -41,7 +42,7 @@ def mismatched_signatures(
 
 
 def _loop(program: Program, loop: Instruction, state: Shape) -> Iterator[str]:
-    body, condition = (program[(loop.attribute(key) or "").lstrip("%")] for key in ("body", "condition"))
+    body, condition = (program[name] for name in loop_computations(loop))
     for part in (body, condition):
         yield from _parameters(loop, part, [state])
     yield from _result(loop, body)

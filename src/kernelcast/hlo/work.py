@@ -64,10 +64,15 @@ def work(program: Program, computation: Computation, instruction: Instruction) -
     return rule(program, computation, instruction) if rule is not None else None
 
 
-def _applied(program: Program, instruction: Instruction, which: int = 0) -> Work:
-    """One application of a scalar computation: a reducer, a comparator."""
+def _applied(program: Program, instruction: Instruction, key: str | None = None) -> Work:
+    """One application of a scalar computation: a reducer, a comparator.
+
+    Args:
+        key: the attribute that names it, where the instruction calls several.
+    """
     total = _NOTHING
-    scalar = program[instruction.called[which]]
+    name = attributes.required(instruction, key).lstrip("%") if key else instruction.called[0]
+    scalar = program[name]
     for inner in scalar:
         if inner.opcode in ("parameter", "constant", "tuple", "get-tuple-element"):
             continue
@@ -131,7 +136,7 @@ def _reduce_window(program: Program, computation: Computation, reduce: Instructi
 def _select_and_scatter(program: Program, computation: Computation, instruction: Instruction) -> Work:
     sources = computation[instruction.operands[1]].shape.element_count
     window = attributes.window(instruction).element_count
-    select, scatter = _applied(program, instruction, 0), _applied(program, instruction, 1)
+    select, scatter = (_applied(program, instruction, key) for key in ("select", "scatter"))
     return Work(
         operations=sources * (select.operations * (window - 1) + scatter.operations),
         transcendentals=sources * (select.transcendentals * (window - 1) + scatter.transcendentals),

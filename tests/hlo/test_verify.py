@@ -28,7 +28,7 @@ BROKEN: dict[str, list[tuple[str, str]]] = {
         ("ROOT r = f32[4,8]{0,0} negate(p)", r"must order its 2 dimensions, got \[0, 0\]"),
         ("ROOT r = f32[4,8]{1} negate(p)", r"must order its 2 dimensions, got \[1\]"),
         ("ROOT r = token[4] after-all()", "a token has no dimensions"),
-        ("ROOT r = f32[4,8]{1,0:T(8,-1)} copy(p)", "must not be negative"),
+        ("ROOT r = f32[4,8]{1,0:T(8,128)L(0)} copy(p)", "nor its padding 0"),
     ],
     "operand-count": [
         ("ROOT r = f32[4,8] add(p)", "add takes 2 operands, got 1"),

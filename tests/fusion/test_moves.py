@@ -21,7 +21,7 @@ from kernelcast.fusion.moves import (
     flip,
     flip_region,
     merge,
-    random_move,
+    random_step,
     revert,
     set_inputs,
     set_uses,
@@ -42,13 +42,12 @@ def test_moves_are_reversible_and_name_the_kernels_that_change(spaces: Spaces):
     for name, space in spaces.items():
         rng, plan = random.Random(name), default(space)
         for _ in range(40):
-            move = random_move(space, plan, rng)
-            if move is None:
+            result = random_step(space, plan, rng)
+            if result is None:
                 continue
-            result = apply_move(space, plan, move)
             before, after = set(space.groups(plan)), set(space.groups(result.plan))
-            assert set(result.removed) == before - after, (name, move)
-            assert set(result.added) == after - before, (name, move)
+            assert set(result.removed) == before - after, (name, result.move)
+            assert set(result.added) == after - before, (name, result.move)
             back = apply_move(space, result.plan, result.inverse)
             assert back.plan == plan
             assert (back.removed, back.added) == (result.added, result.removed)
@@ -60,9 +59,8 @@ def test_plans_after_moves_are_in_normal_form(spaces: Spaces):
     for name, space in spaces.items():
         rng, plan = random.Random(name), unfused(space)
         for _ in range(20):
-            move = random_move(space, plan, rng)
-            if move is not None:
-                plan = apply_move(space, plan, move).plan
+            step = random_step(space, plan, rng)
+            plan = plan if step is None else step.plan
         space.check(plan)
         for number, table in enumerate(space.tables):
             # What a chain of moves remembers is what a fresh look finds.

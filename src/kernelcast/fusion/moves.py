@@ -11,6 +11,9 @@ from kernelcast.fusion.grouping import KernelGroup, bits
 from kernelcast.fusion.plan import FusionPlan, Group
 from kernelcast.fusion.space import FusionSpace
 
+# In spaces with few decisions most draws are illegal.
+_DRAWS = 16
+
 
 class IllegalMoveError(PlanError):
     """A move that changes nothing, or that makes a plan which is not legal. A search draws another one."""
@@ -245,14 +248,13 @@ def random_step(
     rng: random.Random,
     *,
     extensions: Extensions = Extensions(),
-    tries: int = 16,
 ) -> MoveResult | None:
-    """The result of a random legal move, or None where none of ``tries`` draws was legal.
+    """The result of a random legal move, or None where many draws in a row were illegal.
 
     Half of the draws flip one edge; the others change several at once, which no series of single flips would
     pass through without a detour.
     """
-    for _ in range(tries):
+    for _ in range(_DRAWS):
         move = _draw(space, plan, rng, extensions)
         if move is None:
             continue
@@ -261,18 +263,6 @@ def random_step(
         except IllegalMoveError:
             continue
     return None
-
-
-def random_move(
-    space: FusionSpace,
-    plan: FusionPlan,
-    rng: random.Random,
-    *,
-    extensions: Extensions = Extensions(),
-) -> Move | None:
-    """A random legal move, or None. Where its result is wanted too, ``random_step`` has it."""
-    step = random_step(space, plan, rng, extensions=extensions)
-    return None if step is None else step.move
 
 
 def _draw(space: FusionSpace, plan: FusionPlan, rng: random.Random, extensions: Extensions) -> Move | None:

@@ -116,11 +116,5 @@ def _overwritten_by(
 
 def _reachable(program: Program) -> Program:
     """The program without computations that nothing calls."""
-    reached: set[str] = set()
-    pending = [program.entry]
-    while pending:
-        name = pending.pop()
-        if name not in reached:
-            reached.add(name)
-            pending.extend(callee for i in program[name] for callee in i.called)
+    reached = program.reached([program.entry])
     return replace(program, computations=tuple(c for c in program.computations if c.name in reached))

@@ -12,6 +12,7 @@ from kernelcast.hlo.opcodes import NOT_LAUNCHED
 from kernelcast.hlo.program import Computation, Instruction, Program
 from kernelcast.hlo.shape import Shape
 from kernelcast.hlo.text import parse
+from kernelcast.hlo.values import resolve
 
 _COLLECTIVES = (
     "all-reduce",
@@ -143,9 +144,10 @@ def _kind_of_fusion(program: Program, fusion: Instruction) -> Kind:
     fused = program[fusion.called[0]]
     opcodes = {i.opcode for callee in _reachable(program, fusion) for i in callee} - {"parameter", "constant"}
     kinds = {_KIND_OF_OPCODE[opcode] for opcode in opcodes if opcode in _KIND_OF_OPCODE}
-    root = fused.root_instruction
-    outputs = root.operands if root.opcode == "tuple" else (root.name,)
-    if any(_behind_bitcasts(fused, name).opcode == "dynamic-update-slice" for name in outputs):
+    outputs = (
+        resolve(fused, fused.root, index) for index, _ in fused.root_instruction.shape.indexed_leaves()
+    )
+    if any(fused[name].opcode == "dynamic-update-slice" for name, _ in outputs):
         return Kind.IN_PLACE
     found = next((kind for kind in _PRECEDENCE if kind in kinds), None)
     if found is not None:
@@ -178,13 +180,6 @@ def _append_argument(body: list[Instruction], parameters: dict[str, int], name: 
         body.append(
             Instruction(name=name, opcode="parameter", shape=shape, parameter_number=parameters[name])
         )
-
-
-def _behind_bitcasts(computation: Computation, name: str) -> Instruction:
-    instruction = computation[name]
-    while instruction.opcode == "bitcast":
-        instruction = computation[instruction.operands[0]]
-    return instruction
 
 
 def _reachable(program: Program, instruction: Instruction) -> tuple[Computation, ...]:

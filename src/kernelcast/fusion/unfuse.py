@@ -71,16 +71,9 @@ def _program_of(program: Program, scopes: Sequence[Scope]) -> Program:
         )
         for scope in scopes
     }
-    replaced = [body_of.get(c.name, c) for c in program.computations]
-    by_name = {c.name: c for c in replaced}
-    reached: set[str] = set()
-    pending = [program.entry, *body_of]
-    while pending:
-        name = pending.pop()
-        if name not in reached:
-            reached.add(name)
-            pending.extend(callee for i in by_name[name] for callee in i.called)
-    return replace(program, computations=tuple(c for c in replaced if c.name in reached))
+    program = replace(program, computations=tuple(body_of.get(c.name, c) for c in program.computations))
+    reached = program.reached([program.entry, *body_of])
+    return replace(program, computations=tuple(c for c in program.computations if c.name in reached))
 
 
 def _contents(program: Program) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -253,15 +253,19 @@ class Program:
         inside = self.fused_computations() | self.scalar_computations()
         return tuple(c for c in self.computations if c.name not in inside)
 
-    def _reached_from(self, calls: Callable[[Instruction], bool]) -> frozenset[str]:
+    def reached(self, names: Iterable[str]) -> frozenset[str]:
+        """Names of the given computations and of all that they call, however deeply."""
         found: set[str] = set()
-        stack = [n for c in self.computations for i in c for n in (i.called if calls(i) else ())]
+        stack = list(names)
         while stack:
             name = stack.pop()
             if name not in found and name in self._by_name:
                 found.add(name)
                 stack.extend(n for i in self._by_name[name] for n in i.called)
         return frozenset(found)
+
+    def _reached_from(self, calls: Callable[[Instruction], bool]) -> frozenset[str]:
+        return self.reached(n for c in self.computations for i in c for n in (i.called if calls(i) else ()))
 
 
 def _names(value: str) -> list[str]:

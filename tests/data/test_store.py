@@ -139,6 +139,15 @@ def test_a_foreign_folder_is_refused(tmp_path: Path, content: bytes | None, mess
         Dataset.open(tmp_path)
 
 
+def test_parts_without_a_manifest_are_not_taken_for_leftovers(tmp_path: Path) -> None:
+    (tmp_path / PARTS).mkdir()
+    part = tmp_path / PARTS / "mine.parquet"
+    part.write_bytes(b"PAR1")
+    with pytest.raises(StoreError, match=r"holds Parquet files .* no manifest.json"):
+        Writer.open(tmp_path, target=TARGET, rule=RULE)
+    assert part.read_bytes() == b"PAR1"
+
+
 def test_a_file_is_not_a_dataset(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(StoreError, match="is a file, not a dataset folder"):

@@ -54,6 +54,10 @@ def test_a_journal_of_another_study_is_refused_and_kept(tmp_path: Path) -> None:
 
 def test_foreign_files_and_folders_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
+    path.write_text("a note without an end of line")
+    with pytest.raises(SchemaError, match="is not a journal"):
+        Journal(path, HEADER)
+    assert path.read_text() == "a note without an end of line"
     path.write_text("HloModule m\n")
     with pytest.raises(SchemaError, match=r"journal\.jsonl, line 1: not JSON"):
         Journal(path, HEADER)

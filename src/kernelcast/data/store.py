@@ -158,7 +158,8 @@ class Writer:
         Leftovers of a killed writer are removed: files that no manifest names.
 
         Raises:
-            StoreError: the folder cannot be written, or another process writes it.
+            StoreError: the folder cannot be written, another process writes it, or it holds parts of which no
+                manifest says whose they are.
             SchemaError: it was made with another schema, target or rule.
         """
         try:
@@ -168,6 +169,7 @@ class Writer:
         lock = _take_lock(folder)
         try:
             if not (folder / MANIFEST).exists():
+                _refuse_orphans(folder)
                 write_manifest(folder, new_manifest(target, rule))
             manifest = read_manifest(folder)
             check_target(folder, manifest, target)
@@ -242,6 +244,15 @@ class Writer:
     def _publish(self, manifest: Manifest) -> None:
         write_manifest(self.folder, manifest)
         self.manifest = manifest
+
+
+def _refuse_orphans(folder: Path) -> None:
+    # A new dataset gets its manifest before its first part, so these are not leftovers of one.
+    if any((folder / PARTS).glob("*.parquet")):
+        raise StoreError(
+            f"{folder / PARTS} holds Parquet files and {folder} no {MANIFEST}: restore that file, or choose "
+            "another folder"
+        )
 
 
 def _take_lock(folder: Path) -> IO[str]:

@@ -38,6 +38,8 @@ class Journal:
             whole = found[: found.rfind(b"\n") + 1]
             if whole:
                 self._check(whole, header)
+            elif not _line(header).startswith(found):  # else a header that a crash cut short
+                raise SchemaError(f"{path} is not a journal; choose another file")
             # O_APPEND: two processes that share a journal by mistake interleave lines, never bytes.
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
             if len(whole) < len(found):
@@ -82,7 +84,7 @@ class Journal:
         self.entries = rows[1:]
 
     def _write(self, row: Mapping[str, Any]) -> None:
-        line = (json.dumps(row, ensure_ascii=False, allow_nan=True) + "\n").encode()
+        line = _line(row)
         size = os.fstat(self._file).st_size
         try:
             written = os.write(self._file, line)
@@ -92,3 +94,7 @@ class Journal:
         except OSError as error:
             os.ftruncate(self._file, size)
             raise store_error(self.path, error) from error
+
+
+def _line(row: Mapping[str, Any]) -> bytes:
+    return (json.dumps(dict(row), ensure_ascii=False, allow_nan=True) + "\n").encode()

@@ -57,6 +57,23 @@ def test_foreign_descriptions_are_refused(folder, content, text):
         load_checkpoint(folder, KERNELCAST_1)
 
 
+@pytest.mark.parametrize("missing", ["weights", "config", "seed", "provenance", "is_finished"])
+def test_a_description_that_lacks_something_is_refused(folder, missing):
+    held = json.loads((folder / "model.json").read_text())
+    del held[missing]
+    (folder / "model.json").write_text(json.dumps(held))
+    with pytest.raises(SchemaError, match=f"KeyError: '{missing}'.*train again"):
+        load_checkpoint(folder, KERNELCAST_1)
+
+
+def test_settings_of_another_version_are_refused(folder):
+    held = json.loads((folder / "model.json").read_text())
+    held["config"]["heads"] = 8
+    (folder / "model.json").write_text(json.dumps(held))
+    with pytest.raises(SchemaError, match=r"TypeError: .*'heads'"):
+        load_checkpoint(folder, KERNELCAST_1)
+
+
 def test_missing_and_damaged_files_are_named(folder, tmp_path):
     with pytest.raises(SchemaError, match="is not a checkpoint"):
         load_checkpoint(tmp_path, KERNELCAST_1)

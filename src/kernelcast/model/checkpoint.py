@@ -118,12 +118,22 @@ def load_checkpoint(folder: Path, schema: FeatureSchema) -> Checkpoint:
         SchemaError: not a checkpoint, damaged, or made for another schema; the text names both.
     """
     description = _read_description(folder)
-    if description["schema_digest"] != schema.digest:
+    held = description.get("schema_digest")
+    if held != schema.digest:
         raise SchemaError(
-            f"{folder} was trained on schema {description['schema']} with digest "
-            f"{description['schema_digest']}, this version has {schema.name} with digest {schema.digest}: "
-            "train again, or install the version that made it"
+            f"{folder} was trained on schema {description.get('schema')} with digest {held}, this version "
+            f"has {schema.name} with digest {schema.digest}: train again, or install the version that made it"
         )
+    try:
+        return _described(folder, description, schema)
+    except (KeyError, TypeError, ValueError) as error:
+        raise SchemaError(
+            f"{folder / DESCRIPTION} lacks or holds what this version does not ({type(error).__name__}: "
+            f"{error}): train again, or install the version that made it"
+        ) from error
+
+
+def _described(folder: Path, description: Mapping[str, Any], schema: FeatureSchema) -> Checkpoint:
     tensors = _read_weights(folder / description["weights"])
     config = _config(description["config"])
     scaling = _scaling(tensors, schema)

@@ -9,7 +9,8 @@ import typer
 from rich.console import RenderableType
 from rich.rule import Rule
 
-from kernelcast.cli.output import duration, percent, stderr, stdout, table
+from kernelcast.cli.output import duration, percent, picture, stderr, stdout, table
+from kernelcast.data.durable import write_durably
 
 if TYPE_CHECKING:
     from kernelcast.jobs.side_by_side import SideBySide
@@ -27,6 +28,9 @@ def demo(
         Path | None, typer.Option(help="Folder of a checkpoint; the bundled one if not given.")
     ] = None,
     device_seconds: Annotated[float, typer.Option(min=1, help="Device budget of the tuning.")] = 25.0,
+    picture_file: Annotated[
+        Path | None, typer.Option("--picture", help="SVG file for what is printed.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
 ) -> None:
     """Predicts and measures the kernels of a real model, then tunes a memory-bound program."""
@@ -42,7 +46,7 @@ def demo(
     from kernelcast.targets.pjrt.xla_cpu import XlaCpu
     from kernelcast.targets.protocol import DeviceBudget
 
-    console, status = stdout(), stderr()
+    console, status = stdout(record=picture_file is not None), stderr()
     estimator = named_estimator(checkpoint)
     variant, named = zoo.find(model), named_program(tuned, seed=seed)
     with XlaCpu() as target:
@@ -86,6 +90,8 @@ def demo(
         error = next(t.output_error for t in result.tried if t.choice == result.answer)
         console.print(f"outputs agree with the default's within {error:.1g} of the largest magnitude")
     console.print(f"noise: the default against itself {gain(judged.control)}")
+    if picture_file is not None:
+        write_durably(picture_file, picture(console, "kernelcast demo").encode())
 
 
 def predicted_and_measured(pair: SideBySide) -> list[RenderableType]:

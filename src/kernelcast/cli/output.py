@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,13 +28,21 @@ from rich.table import Table
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 
+# The fonts that rich names lie on other machines; a viewer's own monospace font does.
+_FONT_FACE = re.compile(r"@font-face \{.*?\}", re.DOTALL)
+
 # A pipe has no width; rich would cut tables at 80 columns there.
 _PIPE_WIDTH = 140
 
 
-def stdout() -> Console:
-    """A console for results."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+def stdout(*, record: bool = False) -> Console:
+    """A console for results; with ``record`` it remembers them, for ``picture``."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH, record=record)
+
+
+def picture(console: Console, title: str) -> str:
+    """What a recording console printed, as an SVG that loads nothing from elsewhere."""
+    return _FONT_FACE.sub("", console.export_svg(title=title))
 
 
 def stderr() -> Console:

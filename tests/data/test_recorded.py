@@ -10,7 +10,7 @@ from kernelcast.core.identity import TargetIdentity
 from kernelcast.core.kernel import Kernel
 from kernelcast.core.tile import Tile
 from kernelcast.core.timing import Clock, Failure, Reason, Sample, Statistic, Timing, joined
-from kernelcast.data.kernels import kernels, programs_by_kernel, rebuilt
+from kernelcast.data.kernels import kernels, rebuilt
 from kernelcast.data.outcomes import labels, outcomes
 from kernelcast.data.recorded import Recording
 from kernelcast.data.rule import LabelRule
@@ -93,7 +93,6 @@ def test_the_first_timing_of_a_kernel_is_its_label(dataset: Dataset) -> None:
 def test_kernels_are_rebuilt_from_their_text(dataset: Dataset) -> None:
     assert list(kernels(dataset)) == [kernel(size) for size in (8, 16, 32, 64)]
     assert list(kernels(dataset, {kernel(16).fingerprint})) == [kernel(16)]
-    assert programs_by_kernel(dataset) == {kernel(8).fingerprint: frozenset({"p", "q"})}
 
 
 def test_a_text_with_another_fingerprint_is_refused() -> None:

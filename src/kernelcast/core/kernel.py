@@ -90,6 +90,12 @@ class Kernel:
         """The launched instruction."""
         return self.program.entry_computation.root_instruction
 
+    @property
+    def footprint_bytes(self) -> int:
+        """Bytes of all parameters and results: what tells a large kernel from a small one."""
+        parameters = self.program.entry_computation.parameters
+        return sum(p.shape.byte_size for p in parameters) + self.root.shape.byte_size
+
     @cached_property
     def canonical(self) -> Program:
         """The same kernel with canonical names and order, without metadata; what is stored and hashed."""

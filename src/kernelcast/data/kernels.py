@@ -1,11 +1,11 @@
-"""Kernels and where they occur, read from a dataset."""
+"""Kernels and families of programs, read from a dataset."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
 from kernelcast.core.kernel import Kernel
-from kernelcast.data.schema import KernelRow, OccurrenceRow, ProgramRow
+from kernelcast.data.schema import KernelRow, ProgramRow
 from kernelcast.data.store import Dataset
 from kernelcast.errors import StoreError
 from kernelcast.fusion.extract import kernel_from_text
@@ -35,14 +35,6 @@ def rebuilt(row: KernelRow) -> Kernel:
             "of a version of kernelcast with another canonical form; collect again"
         )
     return kernel
-
-
-def programs_by_kernel(dataset: Dataset) -> dict[str, frozenset[str]]:
-    """The programs that launch each kernel under any known plan, by fingerprint."""
-    found: dict[str, set[str]] = {}
-    for kernel, program in dataset.columns(OccurrenceRow, "kernel", "program"):
-        found.setdefault(kernel, set()).add(program)
-    return {kernel: frozenset(programs) for kernel, programs in found.items()}
 
 
 def families(dataset: Dataset) -> dict[str, str]:

@@ -19,21 +19,19 @@ from kernelcast.core.timing import Failure, Reason, Timing
 from kernelcast.errors import SchemaError
 from kernelcast.fusion.plan import FusionPlan, Untouched
 from kernelcast.fusion.space import FusionSpace
-from kernelcast.hlo.shape import Shape
 from kernelcast.hlo.text import parse
 from kernelcast.jobs.additivity_analysis import ProgramAdditivity, TimedPlan, analyse, is_slow
 from kernelcast.jobs.additivity_design import AdditivityDesign
 from kernelcast.jobs.as_json import Choice, outcome_from_json, outcome_to_json
 from kernelcast.jobs.comparison import whole_seconds
 from kernelcast.jobs.journal import Journal
+from kernelcast.jobs.measure import COVERED
 from kernelcast.jobs.memory_factor import NO_FACTOR, MemoryFactor, fit_memory_factor
 from kernelcast.jobs.overheads import Overheads, TimesBoth, measure_overheads, overhead_seconds
 from kernelcast.jobs.studied_program import StudiedProgram, captured
 from kernelcast.jobs.target_terms import TargetTerms
 from kernelcast.targets.protocol import Candidate, ProgramTiming, TimesKernels
 
-# A sum is given only where the timed kernels touch at least this share of the bytes that all kernels touch.
-COVERED = 0.99
 _ATTEMPTS = 3
 
 
@@ -183,7 +181,7 @@ def _measured(
             for plan, t, calls in zip(plans, timed[2:], sums, strict=True)
         ],
         "kernels": {
-            key: {"bytes": bytes_touched(kernel), "outcome": outcome_to_json(outcomes[key])}
+            key: {"bytes": kernel.footprint_bytes, "outcome": outcome_to_json(outcomes[key])}
             for key, kernel in kernels.items()
         },
     }  # fmt: skip
@@ -244,10 +242,3 @@ def _timed_plans(entry: Mapping[str, Any], identity: TargetIdentity) -> tuple[Ti
             )
         )
     return own, plans
-
-
-def bytes_touched(kernel: Kernel) -> int:
-    """Bytes of a kernel's parameters and results: what tells a large kernel from a small one."""
-    entry = kernel.program.entry_computation
-    shapes: list[Shape] = [p.shape for p in entry.parameters] + [entry.root_instruction.shape]
-    return sum(shape.byte_size for shape in shapes)

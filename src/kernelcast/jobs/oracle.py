@@ -15,7 +15,7 @@ import numpy as np
 
 from kernelcast import metrics
 from kernelcast.core.timing import Failure, Timing
-from kernelcast.data.kernels import rebuilt
+from kernelcast.data.kernels import kernels as kernels_of
 from kernelcast.data.outcomes import Labels, labels, outcomes
 from kernelcast.data.schema import KernelRow, MeasurementRow, OccasionRow
 from kernelcast.data.store import Dataset, Writer
@@ -177,13 +177,7 @@ def _repeatability(name: str, first: np.ndarray, second: np.ndarray) -> Repeatab
 
 def _footprints(dataset: Dataset, wanted: frozenset[str]) -> dict[str, int]:
     """Bytes of parameters and outputs of each kernel."""
-    found: dict[str, int] = {}
-    for row in dataset.rows(KernelRow):
-        if row.fingerprint in wanted:
-            entry = rebuilt(row).program.entry_computation
-            shapes = [*(p.shape for p in entry.parameters), entry.root_instruction.shape]
-            found[row.fingerprint] = sum(shape.byte_size for shape in shapes)
-    return found
+    return {kernel.fingerprint: kernel.footprint_bytes for kernel in kernels_of(dataset, wanted)}
 
 
 def _quiet_share(found: Sequence[Timing | Failure]) -> float:

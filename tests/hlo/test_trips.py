@@ -96,8 +96,10 @@ def test_sides_subtraction_and_invariant_bounds_are_followed() -> None:
         {"limit": "parameter(1)", "bound": "get-tuple-element(p), index=2"},
         {"operation": "multiply"},
         {"step": 0},
+        {"bound": f"constant({2**31 - 1})", "direction": "LE"},
+        {"bound": f"constant({2**31 - 1})", "step": 1000},
     ],
-    ids=["bound is an argument", "no addition", "no progress"],
+    ids=["bound is an argument", "no addition", "no progress", "wraps at the end", "wraps beyond the end"],
 )
 def test_what_is_not_counted_is_a_stated_assumption(changes: dict[str, str]) -> None:
     program = counted(**changes)  # pyright: ignore[reportArgumentType]

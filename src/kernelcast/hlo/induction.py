@@ -53,7 +53,9 @@ def induction(program: Program, while_instruction: Instruction, computation: Com
     start, step = loop.start(left.leaf), loop.step(left.leaf)
     if start is None or step is None:
         return None
-    return _count(direction, start + left.offset, bound, step)
+    runs = _count(direction, start + left.offset, bound, step)
+    counter = program[condition].parameters[0].shape.at(left.leaf[1])
+    return runs if runs is not None and _holds(counter.element_type, start + runs * step) else None
 
 
 def _count(direction: str, start: int, bound: int, step: int) -> int | None:
@@ -75,6 +77,13 @@ def _count(direction: str, start: int, bound: int, step: int) -> int | None:
     if start >= bound:
         return 0
     return -((start - bound) // step) if step > 0 else None
+
+
+def _holds(integer_type: str, value: int) -> bool:
+    """Whether an integer type has the value; one that it has not would have wrapped around."""
+    bits = int(integer_type[1:])
+    low = 0 if integer_type[0] == "u" else -(1 << bits - 1)
+    return low <= value < low + (1 << bits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,7 +208,9 @@ def test_the_stage_of_a_text_is_told_and_checked() -> None:
 def test_elided_constants_are_refused_by_name_where_values_are_needed() -> None:
     text = "HloModule m\nENTRY e {\n  ROOT table = f32[100] constant({...})\n}"
     assert load(text).program.entry_computation.root_instruction.is_elided
-    with pytest.raises(HloError, match=r"the given text: %table: the values of this constant were left out"):
+    with pytest.raises(
+        HloError, match=r"the given text: %table: the values of this .* constant were left out"
+    ):
         to_stablehlo(text)
 
 

@@ -106,7 +106,7 @@ def require_values(program: Program, purpose: str) -> None:
 def _elided(instruction: Instruction, purpose: str) -> HloError:
     return HloError(
         f"the values of this {instruction.shape} constant were left out of the text ('{{...}}'), and "
-        f"{purpose}; print the program with large constants",
+        f"{purpose}; print the program with large constants, or give it as a proto",
         instruction=instruction.name,
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kernelcast.errors import HloError, KernelcastError
 from kernelcast.hlo.conversions import Conversion
 from kernelcast.hlo.format import format_program
+from kernelcast.hlo.literal import require_values
 from kernelcast.hlo.program import Program
 from kernelcast.hlo.sources.artefact import Artefact, acquire
 from kernelcast.hlo.sources.formats import Format, module_proto
@@ -125,14 +126,10 @@ def _text_of_stablehlo(artefact: Artefact, module: bytes) -> str:
 def _stablehlo_of_text(artefact: Artefact, program: Program) -> str:
     """By way of XLA's parser, in a child."""
     _refuse_optimised(artefact, program)
-    elided = next((i for c in program.computations for i in c if i.is_elided), None)
-    if elided is not None:
-        error = HloError(
-            "the values of this constant were left out when the text was printed; print it with "
-            "print_large_constants, or give the module as a proto",
-            instruction=elided.name,
-        )
-        raise _placed(error, artefact.origin, line=None)
+    try:
+        require_values(program, "StableHLO holds them")
+    except HloError as error:
+        raise _placed(error, artefact.origin, line=None) from error
     proto = artefact.converted(Conversion.TEXT_TO_PROTO, format_program(program).encode())
     return artefact.converted(Conversion.PROTO_TO_STABLEHLO, proto).decode()
 

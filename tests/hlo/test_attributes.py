@@ -88,7 +88,6 @@ def test_slices_and_padding() -> None:
 
 def test_names_and_numbers() -> None:
     assert attributes.direction(instruction(direction="GE")) == "GE"
-    assert attributes.fusion_kind(instruction(kind="kLoop")) == "kLoop"
     assert attributes.tuple_index(instruction(index="3")) == 3
     assert attributes.integers(instruction(dimensions="{ 1, -2 }"), "dimensions") == (1, -2)
     assert (

@@ -168,11 +168,6 @@ def tuple_index(instruction: Instruction) -> int:
     return integer(instruction, "index")
 
 
-def fusion_kind(instruction: Instruction) -> str:
-    """The kind of a fusion: kLoop, kInput, kOutput or kCustom."""
-    return required(instruction, "kind")
-
-
 def custom_call_target(instruction: Instruction) -> str:
     """The name of the function that a custom call calls."""
     return unquoted(required(instruction, "custom_call_target"))

@@ -32,11 +32,8 @@ def text_to_proto(text: str) -> bytes:
         raise HloError(f"XLA's parser refuses the text: {error}") from error
 
 
-def proto_to_text(proto: bytes, *, print_large_constants: bool = True) -> str:
-    """The HLO text of a serialised ``HloModuleProto``, as XLA prints it.
-
-    Args:
-        print_large_constants: False prints ``{...}`` for constants of more than ten elements.
+def proto_to_text(proto: bytes) -> str:
+    """The HLO text of a serialised ``HloModuleProto``, as XLA prints it, with all constants.
 
     Raises:
         HloError: the bytes are no such proto.
@@ -44,7 +41,7 @@ def proto_to_text(proto: bytes, *, print_large_constants: bool = True) -> str:
     from jaxlib import _hlo  # pyright: ignore[reportAttributeAccessIssue]  (no stub)
 
     options = _hlo.HloPrintOptions()
-    options.print_large_constants = print_large_constants
+    options.print_large_constants = True
     try:
         return str(_hlo.HloModule.from_serialized_hlo_module_proto(proto).to_string(options))
     except RuntimeError as error:

@@ -202,6 +202,18 @@ def test_an_update_fused_into_its_buffer_writes_the_update_only() -> None:
     assert cost == Cost(flops=4, bytes_read=16 + 4, bytes_written=16)
 
 
+def test_an_update_in_a_fusion_of_a_fusion_writes_the_update_only() -> None:
+    program = parse("""HloModule m
+    inner { x = f32[1000] parameter(0)  y = f32[4] parameter(1)  i = s32[] parameter(2)
+      ROOT d = f32[1000] dynamic-update-slice(x, y, i) }
+    outer { x = f32[1000] parameter(0)  y = f32[4] parameter(1)  i = s32[] parameter(2)
+      ROOT f = f32[1000] fusion(x, y, i), kind=kLoop, calls=inner }
+    ENTRY e { x = f32[1000] parameter(0)  y = f32[4] parameter(1)  i = s32[] parameter(2)
+      ROOT f = f32[1000] fusion(x, y, i), kind=kLoop, calls=outer }""")
+    cost = program_cost(program)
+    assert (cost.bytes_read, cost.bytes_written) == (4 * 4 + 4, 4 * 4)
+
+
 @given(
     size=st.integers(1, 4),
     stride=st.integers(1, 3),

@@ -160,12 +160,19 @@ def _fusion_cost(program: Program, computation: Computation, fusion: Instruction
     for parameter, operand in zip(fused.parameters, fusion.operands, strict=True):
         needed_bytes = needed[parameter.name] * parameter.shape.byte_size
         read[operand] = max(read.get(operand, 0.0), needed_bytes)
-    written = 0
+    written = 0.0
     for output, shape in fusion.shape.indexed_leaves():
         updater = updates.get(output)
-        written += shape.byte_size if updater is None else updated_bytes(fused, fused[updater])
+        written += shape.byte_size if updater is None else _updated_bytes(program, fused, fused[updater])
     total = _cost(done, sum(read.values()), written)
     return total + Cost(flops=inner.flops, transcendentals=inner.transcendentals, unknown=inner.unknown)
+
+
+def _updated_bytes(program: Program, fused: Computation, update: Instruction) -> float:
+    """Bytes that an update inside a fusion writes; it may be a fusion itself."""
+    if update.opcode == "fusion":
+        return instruction_cost(program, fused, update).bytes_written
+    return updated_bytes(fused, update)
 
 
 def _cost(done: Iterable[tuple[str, Work | None]], bytes_read: float, bytes_written: float) -> Cost:

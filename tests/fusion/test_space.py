@@ -392,3 +392,21 @@ def test_a_hazard_of_the_module_itself_is_told_and_other_plans_keep_it(caplog: p
     (told,) = caplog.messages
     assert told.startswith("module odd, as captured,")
     assert "returns %y, which %r has overwritten" in told
+
+
+def test_a_constant_that_must_run_before_stays_in_the_module():
+    space = space_of(
+        parse("""HloModule m, is_scheduled=true
+    ENTRY e { x = f32[8] parameter(0)  k = f32[] constant(2)  y = f32[8] negate(x)
+      ROOT z = f32[8] tanh(y), control-predecessors={k} }""")
+    )
+    assert apply(space, default(space)) == space.original
+
+
+def test_operations_may_be_called_as_parameters_mostly_are():
+    space = space_of(
+        parse("""HloModule m, is_scheduled=true
+    ENTRY e { x = f32[8] parameter(0)  p0 = f32[8] negate(x)  ROOT z = f32[8] tanh(p0) }""")
+    )
+    fusion = apply(space, all_fused(space)).entry_computation.root_instruction
+    assert fusion.opcode == "fusion"

@@ -72,6 +72,7 @@ def _scheduled(
         priority.append(max(scope.nodes[root].slot for root in group.roots))
         members.append(group.members)
     needed = {scope.root, *(operand for unit in units for operand in unit.operands)}
+    needed.update(other for mask in members for member in bits(mask) for other in scope.nodes[member].after)
     for constant in sorted(number for number in needed if scope.nodes[number].is_constant):
         unit_of[constant] = len(units)
         instruction = replace(scope.nodes[constant].instruction, name=result_name(scope, constant))

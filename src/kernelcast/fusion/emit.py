@@ -115,7 +115,7 @@ def _fusion(scope: Scope, group: KernelGroup, prefix: str) -> Emitted:
     outside += [number for number in constants if not _stands_inside(scope.nodes[number])]
     parameter = {
         number: Instruction(
-            name=f"p{index}.in.{name}",
+            name=f"operand{index}.of.{name}",  # not .in., which ends the names of members
             opcode="parameter",
             shape=scope.nodes[number].instruction.shape,
             parameter_number=index,
@@ -170,7 +170,7 @@ def _launch(
         computation = Computation(name=computation_name, instructions=tuple(body), root=inner[group.roots[0]])
         return Emitted(instructions=(fusion,), operands=operands, computation=computation)
     together = Instruction(
-        name=f"results.in.{name}",
+        name=f"results.of.{name}",
         opcode="tuple",
         shape=tuple_shape(*shapes),
         operands=tuple(inner[root] for root in group.roots),

@@ -23,8 +23,8 @@ from kernelcast.fusion.space import FusionSpace, default, space_of, unfused
 from kernelcast.hlo.cost import program_cost
 from kernelcast.hlo.program import Program
 from kernelcast.hlo.verify import verify
-from kernelcast.jobs.plan_search import SearchOptions, estimated_costs, search_plans
-from kernelcast.jobs.predict import predict_program
+from kernelcast.jobs.programs.predict import predict_program
+from kernelcast.jobs.tuning.plan_search import SearchOptions, estimated_costs, search_plans
 from kernelcast.metrics import kendall_tau, mape
 from kernelcast.model.checkpoint import Provenance
 from kernelcast.model.network import KernelNetwork

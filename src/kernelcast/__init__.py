@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from kernelcast.hlo.text import parse as parse
     from kernelcast.jobs.functions import autotune as autotune
     from kernelcast.jobs.functions import predict as predict
-    from kernelcast.jobs.tuned_function import TunedFunction as TunedFunction
-    from kernelcast.jobs.tuning_result import TuningResult as TuningResult
+    from kernelcast.jobs.tuning.result import TuningResult as TuningResult
+    from kernelcast.jobs.tuning.tuned_function import TunedFunction as TunedFunction
     from kernelcast.model.predict import Predictor as Predictor
     from kernelcast.targets.pjrt.xla_cpu import XlaCpu as XlaCpu
 
@@ -34,8 +34,8 @@ _HOME = {
     "KernelcastError": "kernelcast.errors",
     "Predictor": "kernelcast.model.predict",
     "Program": "kernelcast.hlo.program",
-    "TunedFunction": "kernelcast.jobs.tuned_function",
-    "TuningResult": "kernelcast.jobs.tuning_result",
+    "TunedFunction": "kernelcast.jobs.tuning.tuned_function",
+    "TuningResult": "kernelcast.jobs.tuning.result",
     "XlaCpu": "kernelcast.targets.pjrt.xla_cpu",
     "autotune": "kernelcast.jobs.functions",
     "format_program": "kernelcast.hlo.format",

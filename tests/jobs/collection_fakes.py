@@ -18,8 +18,14 @@ from kernelcast.core.timing import Clock, Failure, Reason, Sample, Timing
 from kernelcast.data.rule import LabelRule
 from kernelcast.data.schema import KernelRow, OccasionRow, OccurrenceRow, PlanRow, ProgramRow
 from kernelcast.fusion.extract import kernel_from_text
-from kernelcast.jobs.collect import CollectProgress, CollectReport, CollectSettings, CollectTools, collect
-from kernelcast.jobs.survey import Survey
+from kernelcast.jobs.collection.collect import (
+    CollectProgress,
+    CollectReport,
+    CollectSettings,
+    CollectTools,
+    collect,
+)
+from kernelcast.jobs.collection.survey import Survey
 from kernelcast.targets.protocol import Candidate, TimesKernels
 
 TARGET = TargetIdentity(kind="fake", chip="test", compiler="none 0")

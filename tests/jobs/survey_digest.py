@@ -5,7 +5,7 @@ import sys
 
 from kernelcast import zoo
 from kernelcast.core.timing import Failure
-from kernelcast.jobs.zoo_source import ZooSource
+from kernelcast.jobs.collection.zoo_source import ZooSource
 from kernelcast.targets.pjrt.xla_cpu import XlaCpu
 
 with XlaCpu() as target:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from kernelcast.core.timing import Clock, Sample, Timing
-from kernelcast.jobs.additivity_analysis import TimedPlan, analyse
 from kernelcast.jobs.comparison import whole_seconds
-from kernelcast.jobs.memory_factor import CACHED_BYTES, NO_FACTOR, MemoryFactor, fit_memory_factor
+from kernelcast.jobs.programs.memory_factor import CACHED_BYTES, NO_FACTOR, MemoryFactor, fit_memory_factor
+from kernelcast.jobs.studies.additivity_analysis import TimedPlan, analyse
 
 MIB = 1 << 20
 

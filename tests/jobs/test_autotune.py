@@ -14,8 +14,8 @@ from kernelcast.fusion.moves import Extensions
 from kernelcast.fusion.plan import FusionPlan, LibraryOff, Untouched
 from kernelcast.fusion.sample import all_fused
 from kernelcast.fusion.space import default, unfused
-from kernelcast.jobs.autotune import TuningOptions, autotune, improvements
-from kernelcast.jobs.plan_search import (
+from kernelcast.jobs.tuning.autotune import TuningOptions, autotune, improvements
+from kernelcast.jobs.tuning.plan_search import (
     SearchOptions,
     Start,
     estimated_costs,
@@ -24,8 +24,8 @@ from kernelcast.jobs.plan_search import (
     start_plans,
     unlike_candidates,
 )
-from kernelcast.jobs.replay import replay
-from kernelcast.jobs.tuning_result import TuningResult
+from kernelcast.jobs.tuning.replay import replay
+from kernelcast.jobs.tuning.result import TuningResult
 from kernelcast.search.anneal import AnnealingOptions, TraceStep
 
 FEW = SearchOptions(chains=4, annealing=AnnealingOptions(steps=40, pool=64))

@@ -21,7 +21,7 @@ from kernelcast.data.outcomes import outcomes
 from kernelcast.data.schema import AnchorRow, KernelRow, MeasurementRow, OccasionRow, SurveyRow
 from kernelcast.data.store import Dataset, Writer, verify
 from kernelcast.errors import SchemaError, StoreError, TargetError
-from kernelcast.jobs.collect import CollectProgress, collect
+from kernelcast.jobs.collection.collect import CollectProgress, collect
 
 sys.path.insert(0, str(Path(__file__).parent))
 

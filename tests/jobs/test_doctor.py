@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kernelcast.core.analytical import Peaks
 from kernelcast.jobs.doctor import Fitness, bands, report_on
-from kernelcast.jobs.peaks_file import read_peaks
+from kernelcast.jobs.learning.peaks_file import read_peaks
 from kernelcast.targets.doctor import CoreNoise, Examination
 from kernelcast.targets.pjrt.probes import Repeat
 from kernelcast.targets.surroundings import BusyProcess, Surroundings, look_around

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.errors import SchemaError, StoreError
-from kernelcast.jobs.journal import Journal
+from kernelcast.jobs.studies.journal import Journal
 
 HEADER = {"study": "test", "schema": 1, "seeds": [0, 1]}
 

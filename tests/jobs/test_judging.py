@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernelcast.core.timing import Clock, Failure, Reason, Sample, Timing
-from kernelcast.jobs.judging import fastest, judge
+from kernelcast.jobs.tuning.judging import fastest, judge
 
 FAILED = Failure(reason=Reason.WRONG_RESULT, message="output 0 differs")
 

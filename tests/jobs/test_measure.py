@@ -9,8 +9,8 @@ import pytest
 
 from kernelcast.core.timing import Timing
 from kernelcast.hlo.text import parse
-from kernelcast.jobs.measure import ProgramMeasurement, measure_program
-from kernelcast.jobs.overheads import Overheads, measure_overheads, overhead_seconds
+from kernelcast.jobs.programs.measure import ProgramMeasurement, measure_program
+from kernelcast.jobs.programs.overheads import Overheads, measure_overheads, overhead_seconds
 from kernelcast.targets.pjrt.xla_cpu import XlaCpu
 
 Result = TypeVar("Result")

@@ -15,8 +15,8 @@ from kernelcast.data.samples import to_columns
 from kernelcast.data.schema import MeasurementRow
 from kernelcast.data.store import Dataset, Writer
 from kernelcast.errors import StoreError
-from kernelcast.jobs.collect import CollectTools
-from kernelcast.jobs.oracle import draw, measure_again
+from kernelcast.jobs.collection.collect import CollectTools
+from kernelcast.jobs.collection.oracle import draw, measure_again
 from kernelcast.targets.protocol import Candidate, TimesKernels
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -13,16 +13,16 @@ from kernelcast.core.timing import Failure, Timing
 from kernelcast.errors import KernelcastError, SchemaError, TargetError
 from kernelcast.fusion.plan import FusionPlan, LibraryOff, Untouched
 from kernelcast.fusion.space import default, unfused
-from kernelcast.jobs import additivity
-from kernelcast.jobs.additivity import measure_additivity
-from kernelcast.jobs.additivity_design import AdditivityDesign, draw_design
-from kernelcast.jobs.device_search import fastest_on_device, measured_ratios
-from kernelcast.jobs.memory_factor import NO_FACTOR
-from kernelcast.jobs.plans_tried import PlansReport, distinct_plans, try_plans
+from kernelcast.jobs.programs.memory_factor import NO_FACTOR
 from kernelcast.jobs.records import additivity_figures, plans_figures, tuning_figures
-from kernelcast.jobs.tuning_design import TuningDesign, draw_programs
-from kernelcast.jobs.tuning_report import DEVICE_LONG, MODEL, TuningReport
-from kernelcast.jobs.tuning_study import StudyOptions, TuningStudy, run_study
+from kernelcast.jobs.studies import additivity
+from kernelcast.jobs.studies.additivity import measure_additivity
+from kernelcast.jobs.studies.additivity_design import AdditivityDesign, draw_design
+from kernelcast.jobs.studies.plans_tried import PlansReport, distinct_plans, try_plans
+from kernelcast.jobs.studies.tuning_design import TuningDesign, draw_programs
+from kernelcast.jobs.studies.tuning_report import DEVICE_LONG, MODEL, TuningReport
+from kernelcast.jobs.studies.tuning_study import StudyOptions, TuningStudy, run_study
+from kernelcast.jobs.tuning.device_search import fastest_on_device, measured_ratios
 from kernelcast.targets.protocol import DeviceBudget
 
 Choice = FusionPlan | Untouched | LibraryOff

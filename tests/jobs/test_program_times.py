@@ -7,9 +7,9 @@ import pytest
 from tests.jobs.tuning_fakes import IDENTITY, NO_OVERHEADS, ChainProgram, PriceEstimator, PriceTarget
 
 from kernelcast.errors import SchemaError, TargetError
-from kernelcast.jobs.memory_factor import NO_FACTOR
-from kernelcast.jobs.program_times import ProgramTimesReport, compare_program_times
-from kernelcast.jobs.target_terms import TargetTerms
+from kernelcast.jobs.programs.memory_factor import NO_FACTOR
+from kernelcast.jobs.programs.target_terms import TargetTerms
+from kernelcast.jobs.studies.program_times import ProgramTimesReport, compare_program_times
 
 TERMS = TargetTerms(target=IDENTITY.digest, factor=NO_FACTOR, overheads=NO_OVERHEADS)
 

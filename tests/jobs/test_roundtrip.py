@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.errors import HloError
-from kernelcast.jobs.roundtrip import collection_report, rejected_report, roundtrip, speed_report
+from kernelcast.jobs.studies.roundtrip import collection_report, rejected_report, roundtrip, speed_report
 
 GOOD = "HloModule m\nENTRY e {\n  a = f32[2]{0} parameter(0)\n  ROOT b = f32[2]{0} negate(a)\n}\n"
 ABORTS = "HloModule m\nENTRY e { a = f32[4,8] parameter(0)\n ROOT r = f32[31] reshape(a) }\n"

@@ -11,10 +11,10 @@ from kernelcast.errors import TargetError
 from kernelcast.fusion.plan import FusionPlan, LibraryOff, Untouched
 from kernelcast.fusion.sample import all_fused
 from kernelcast.fusion.space import default, unfused
-from kernelcast.jobs.autotune import TuningOptions
-from kernelcast.jobs.plan_search import SearchOptions
-from kernelcast.jobs.replay import replay
-from kernelcast.jobs.tuned_function import compile_choice, tune_function
+from kernelcast.jobs.tuning.autotune import TuningOptions
+from kernelcast.jobs.tuning.plan_search import SearchOptions
+from kernelcast.jobs.tuning.replay import replay
+from kernelcast.jobs.tuning.tuned_function import compile_choice, tune_function
 from kernelcast.search.anneal import AnnealingOptions
 from kernelcast.targets import client
 from kernelcast.targets.lowering import lower

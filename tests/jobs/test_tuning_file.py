@@ -12,9 +12,9 @@ from kernelcast.core.timing import Clock, Failure, Reason, Sample, Timing
 from kernelcast.errors import PlanError, SchemaError, StoreError
 from kernelcast.fusion.plan import FusionPlan, Group, LibraryOff, Untouched
 from kernelcast.jobs.as_json import decode_choice, encode_choice
-from kernelcast.jobs.judging import judge
-from kernelcast.jobs.tuning_file import read_tuning, write_tuning
-from kernelcast.jobs.tuning_result import Tried, TuningResult
+from kernelcast.jobs.tuning.judging import judge
+from kernelcast.jobs.tuning.result import Tried, TuningResult
+from kernelcast.jobs.tuning.result_file import read_tuning, write_tuning
 from kernelcast.search.anneal import TraceStep
 
 PLAN = FusionPlan(space="abc", rules="cpu-1", fused=0b1011, loops=1, groups=(Group(scope=0, roots=(2, 5)),))

@@ -11,7 +11,7 @@ from kernelcast.data.rule import LabelRule
 from kernelcast.data.samples import to_columns
 from kernelcast.data.schema import KernelRow, MeasurementRow, OccurrenceRow, PlanRow
 from kernelcast.data.store import Dataset, Writer
-from kernelcast.jobs.worklist import attempted, work_list
+from kernelcast.jobs.collection.worklist import attempted, work_list
 
 TARGET = TargetIdentity(kind="xla-cpu", chip="test", compiler="jaxlib 0.0")
 

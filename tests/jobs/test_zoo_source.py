@@ -14,11 +14,11 @@ from kernelcast.data.outcomes import outcomes
 from kernelcast.data.rule import LabelRule
 from kernelcast.data.schema import AnchorRow
 from kernelcast.data.store import Dataset, verify
-from kernelcast.jobs.anchors import PROGRAM_NAME, anchor_kernels
-from kernelcast.jobs.collect import CollectSettings, collect
-from kernelcast.jobs.cpu_tools import cpu_identity, cpu_tools
-from kernelcast.jobs.survey import Survey
-from kernelcast.jobs.zoo_source import ZooSource
+from kernelcast.jobs.collection.anchors import PROGRAM_NAME, anchor_kernels
+from kernelcast.jobs.collection.collect import CollectSettings, collect
+from kernelcast.jobs.collection.cpu_tools import cpu_identity, cpu_tools
+from kernelcast.jobs.collection.survey import Survey
+from kernelcast.jobs.collection.zoo_source import ZooSource
 from kernelcast.targets.pjrt.xla_cpu import XlaCpu
 
 

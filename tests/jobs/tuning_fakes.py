@@ -19,7 +19,7 @@ from kernelcast.fusion.plan import FusionPlan, LibraryOff, Untouched
 from kernelcast.fusion.space import FusionSpace, default, space_of
 from kernelcast.hlo.format import format_program
 from kernelcast.hlo.text import parse
-from kernelcast.jobs.overheads import Overheads
+from kernelcast.jobs.programs.overheads import Overheads
 from kernelcast.targets.pjrt.xla_cpu import PlanCheck
 from kernelcast.targets.protocol import Candidate, DeviceBudget, ProgramTiming
 

@@ -16,9 +16,9 @@ from kernelcast.data.samples import to_columns
 from kernelcast.data.schema import KernelRow, MeasurementRow, OccurrenceRow, PlanRow, ProgramRow
 from kernelcast.data.store import Dataset, Writer
 from kernelcast.errors import SchemaError
-from kernelcast.jobs import train as train_job
-from kernelcast.jobs.evaluate_fusion import evaluate_fusion, write_table
-from kernelcast.jobs.learning_data import learning_data
+from kernelcast.jobs.learning import train as train_job
+from kernelcast.jobs.learning.data import learning_data
+from kernelcast.jobs.learning.evaluate_fusion import evaluate_fusion, write_table
 from kernelcast.split import read_split
 
 TARGET = TargetIdentity(kind="test", chip="none", compiler="none")

@@ -8,8 +8,8 @@ import pytest
 from kernelcast.core.estimate import Status, estimates_of
 from kernelcast.errors import KernelcastError
 from kernelcast.hlo.text import parse
-from kernelcast.jobs.memory_factor import MemoryFactor
-from kernelcast.jobs.predict import predict_program
+from kernelcast.jobs.programs.memory_factor import MemoryFactor
+from kernelcast.jobs.programs.predict import predict_program
 
 TWICE = parse(
     "HloModule m, is_scheduled=true\nENTRY e {\n  x = f32[8]{0} parameter(0)\n  a = f32[8]{0} negate(x)\n"

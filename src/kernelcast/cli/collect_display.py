@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from kernelcast.cli.output import percent, stderr
-from kernelcast.jobs.collect import CollectProgress
+from kernelcast.jobs.collection.collect import CollectProgress
 
 # Where stderr is a file, a line of progress is written so often.
 _LINE_PERIOD_S = 30.0

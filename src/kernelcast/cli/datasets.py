@@ -46,11 +46,11 @@ def collect(
     from kernelcast.data.outcomes import labels
     from kernelcast.data.rule import LabelRule
     from kernelcast.data.store import Dataset, Writer
-    from kernelcast.jobs.collect import CollectSettings
-    from kernelcast.jobs.collect import collect as run
-    from kernelcast.jobs.cpu_tools import cpu_identity, cpu_tools
+    from kernelcast.jobs.collection.collect import CollectSettings
+    from kernelcast.jobs.collection.collect import collect as run
+    from kernelcast.jobs.collection.cpu_tools import cpu_identity, cpu_tools
+    from kernelcast.jobs.collection.zoo_source import ZooSource
     from kernelcast.jobs.records import collect_figures, records
-    from kernelcast.jobs.zoo_source import ZooSource
     from kernelcast.targets.pjrt.xla_cpu import XlaCpu
 
     rule = LabelRule(passes=passes, spacing_s=spacing)
@@ -118,7 +118,7 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Trains models on a dataset; finished seeds are kept when run again."""
-    from kernelcast.jobs.train import MODELS, train_models
+    from kernelcast.jobs.learning.train import MODELS, train_models
     from kernelcast.model.train import Epoch
 
     console = stderr()

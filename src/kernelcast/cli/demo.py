@@ -13,7 +13,7 @@ from kernelcast.cli.output import duration, percent, picture, stderr, stdout, ta
 from kernelcast.data.durable import write_durably
 
 if TYPE_CHECKING:
-    from kernelcast.jobs.side_by_side import SideBySide
+    from kernelcast.jobs.programs.side_by_side import SideBySide
 
 _SHOWN_KERNELS = 16
 _QUIET_ENOUGH = 0.3
@@ -37,11 +37,11 @@ def demo(
     from kernelcast import zoo
     from kernelcast.cli.program_tables import candidates_table, gain
     from kernelcast.core.timing import Timing
-    from kernelcast.jobs.autotune import TuningOptions, autotune
     from kernelcast.jobs.estimators import named_estimator
-    from kernelcast.jobs.named_program import named_program
-    from kernelcast.jobs.plan_search import SearchOptions
-    from kernelcast.jobs.side_by_side import side_by_side
+    from kernelcast.jobs.programs.named_program import named_program
+    from kernelcast.jobs.programs.side_by_side import side_by_side
+    from kernelcast.jobs.tuning.autotune import TuningOptions, autotune
+    from kernelcast.jobs.tuning.plan_search import SearchOptions
     from kernelcast.search.anneal import AnnealingOptions
     from kernelcast.targets.pjrt.xla_cpu import XlaCpu
     from kernelcast.targets.protocol import DeviceBudget

@@ -28,7 +28,7 @@ def roundtrip(
 ) -> None:
     """Reads, writes and reads again a folder of HLO texts, with XLA's parser as the judge."""
     from kernelcast.jobs.records import records, roundtrip_figures
-    from kernelcast.jobs.roundtrip import roundtrip as run
+    from kernelcast.jobs.studies.roundtrip import roundtrip as run
 
     with progress() as display:
         task = display.add_task("texts")
@@ -77,8 +77,8 @@ def plans(
 ) -> None:
     """Imposes the default and random plans on every zoo program and compares all outputs."""
     from kernelcast import zoo
-    from kernelcast.jobs.plans_tried import try_plans
     from kernelcast.jobs.records import plans_figures, records
+    from kernelcast.jobs.studies.plans_tried import try_plans
     from kernelcast.targets.pjrt.xla_cpu import XlaCpu
 
     # One variant stands for each program: its plans are what differs.
@@ -137,9 +137,9 @@ def oracle(
     """Measures kernels of a dataset again: how well labels repeat, which no model can beat."""
     from kernelcast.cli.collect_display import collect_display
     from kernelcast.data.store import Dataset
-    from kernelcast.jobs.collect import CollectSettings
-    from kernelcast.jobs.cpu_tools import cpu_identity, cpu_tools
-    from kernelcast.jobs.oracle import measure_again
+    from kernelcast.jobs.collection.collect import CollectSettings
+    from kernelcast.jobs.collection.cpu_tools import cpu_identity, cpu_tools
+    from kernelcast.jobs.collection.oracle import measure_again
     from kernelcast.jobs.records import oracle_figures, records
 
     chosen = usable_cpus(cpus)
@@ -195,8 +195,8 @@ def fusion(
 ) -> None:
     """The errors of all models and baselines on programs of families that did not train."""
     from kernelcast.jobs.estimators import checkpoints_by_model
-    from kernelcast.jobs.evaluate_fusion import evaluate_fusion, write_table
-    from kernelcast.jobs.peaks_file import read_peaks
+    from kernelcast.jobs.learning.evaluate_fusion import evaluate_fusion, write_table
+    from kernelcast.jobs.learning.peaks_file import read_peaks
     from kernelcast.jobs.records import fusion_figures, records
 
     numbers = integers(seeds, "--seeds")
@@ -261,11 +261,11 @@ def programs(
     """Predicted and measured times of whole programs, as the compiler itself makes them."""
     from kernelcast import zoo
     from kernelcast.jobs.estimators import named_estimator
-    from kernelcast.jobs.memory_factor import NO_FACTOR
-    from kernelcast.jobs.overheads import measure_overheads
-    from kernelcast.jobs.program_times import compare_program_times
+    from kernelcast.jobs.programs.memory_factor import NO_FACTOR
+    from kernelcast.jobs.programs.overheads import measure_overheads
+    from kernelcast.jobs.programs.target_terms import TargetTerms
     from kernelcast.jobs.records import program_time_figures, records
-    from kernelcast.jobs.target_terms import TargetTerms
+    from kernelcast.jobs.studies.program_times import compare_program_times
     from kernelcast.split import read_split
     from kernelcast.targets.pjrt.xla_cpu import XlaCpu
 

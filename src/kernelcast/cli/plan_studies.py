@@ -14,7 +14,7 @@ from kernelcast.cli.recording import RecordOption, RepositoryOption, record
 from kernelcast.cli.study_options import CpuOption, JournalOption, SeedOption
 
 if TYPE_CHECKING:
-    from kernelcast.jobs.tuning_report import TuningReport
+    from kernelcast.jobs.studies.tuning_report import TuningReport
 
 # The programs of the first study of this target; a new study may tune at most three of them.
 NOTE_PROGRAMS = frozenset({
@@ -53,9 +53,9 @@ def additivity(
     """Do sums of kernel times rank plans as whole programs do?"""
     from kernelcast import zoo
     from kernelcast.errors import KernelcastError
-    from kernelcast.jobs.additivity import measure_additivity
-    from kernelcast.jobs.additivity_design import AdditivityDesign, draw_design
     from kernelcast.jobs.records import additivity_figures, records
+    from kernelcast.jobs.studies.additivity import measure_additivity
+    from kernelcast.jobs.studies.additivity_design import AdditivityDesign, draw_design
     from kernelcast.targets.pjrt.xla_cpu import XlaCpu
 
     with XlaCpu(cpu=cpu) as target:
@@ -160,8 +160,8 @@ def tuning(
     from kernelcast import zoo
     from kernelcast.jobs.estimators import named_estimator
     from kernelcast.jobs.records import records, tuning_figures
-    from kernelcast.jobs.tuning_design import TuningDesign, draw_programs
-    from kernelcast.jobs.tuning_study import StudyOptions, TuningStudy, run_study
+    from kernelcast.jobs.studies.tuning_design import TuningDesign, draw_programs
+    from kernelcast.jobs.studies.tuning_study import StudyOptions, TuningStudy, run_study
     from kernelcast.split import read_split
     from kernelcast.targets.pjrt.program_timer import ProgramRule
     from kernelcast.targets.pjrt.xla_cpu import XlaCpu, XlaCpuOptions
@@ -228,7 +228,7 @@ def tuning(
 def tuning_tables(report: TuningReport, parts: Mapping[str, str]) -> list[RenderableType]:
     """Both parts of a tuning study."""
     from kernelcast.cli.program_tables import gain
-    from kernelcast.jobs.tuning_report import CONDITIONS
+    from kernelcast.jobs.studies.tuning_report import CONDITIONS
 
     found: list[RenderableType] = []
     if report.unfused_start:

@@ -20,10 +20,10 @@ from kernelcast.hlo.trips import TripCount
 from kernelcast.jobs.as_json import encode_choice, outcome_to_json
 from kernelcast.jobs.comparison import Ratio, time_ratio, whole_seconds
 from kernelcast.jobs.ingest import IngestReport
-from kernelcast.jobs.measure import ProgramMeasurement
-from kernelcast.jobs.predict import ProgramEstimate
-from kernelcast.jobs.replay import Replay
-from kernelcast.jobs.tuning_result import TuningResult
+from kernelcast.jobs.programs.measure import ProgramMeasurement
+from kernelcast.jobs.programs.predict import ProgramEstimate
+from kernelcast.jobs.tuning.replay import Replay
+from kernelcast.jobs.tuning.result import TuningResult
 
 # Longer tables hide what matters; the rest is one line.
 _SHOWN_KERNELS = 25

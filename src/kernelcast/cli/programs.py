@@ -46,8 +46,8 @@ def predict(
     """Predicts the time of a program and of each of its kernels, without running anything."""
     from kernelcast.cli.program_tables import predicted_kernels
     from kernelcast.jobs.estimators import named_estimator
-    from kernelcast.jobs.named_program import final_module
-    from kernelcast.jobs.predict import predict_program
+    from kernelcast.jobs.programs.named_program import final_module
+    from kernelcast.jobs.programs.predict import predict_program
     from kernelcast.targets.pjrt.xla_cpu import XlaCpu
 
     estimator = named_estimator(checkpoint)
@@ -81,9 +81,9 @@ def measure(
 ) -> None:
     """Times a program whole and kernel by kernel on this machine."""
     from kernelcast.cli.program_tables import measured_json, measured_kernels
-    from kernelcast.jobs.measure import measure_program
-    from kernelcast.jobs.named_program import named_program
-    from kernelcast.jobs.plan_file import read_choice
+    from kernelcast.jobs.programs.measure import measure_program
+    from kernelcast.jobs.programs.named_program import named_program
+    from kernelcast.jobs.tuning.plan_file import read_choice
     from kernelcast.targets.pjrt.xla_cpu import XlaCpu
 
     chosen = read_choice(plan) if plan is not None else None
@@ -120,11 +120,11 @@ def tune(
     The answer is never slower than the compiler's default beyond the noise: else it is the default.
     """
     from kernelcast.cli.program_tables import tuning_json, tuning_table
-    from kernelcast.jobs.autotune import TuningOptions, autotune
     from kernelcast.jobs.estimators import named_estimator
-    from kernelcast.jobs.named_program import named_program
-    from kernelcast.jobs.plan_search import SearchOptions, Start
-    from kernelcast.jobs.tuning_file import write_tuning
+    from kernelcast.jobs.programs.named_program import named_program
+    from kernelcast.jobs.tuning.autotune import TuningOptions, autotune
+    from kernelcast.jobs.tuning.plan_search import SearchOptions, Start
+    from kernelcast.jobs.tuning.result_file import write_tuning
     from kernelcast.search.anneal import AnnealingOptions
     from kernelcast.targets.pjrt.xla_cpu import XlaCpu
 
@@ -170,8 +170,8 @@ def replay(
 ) -> None:
     """Applies the plan of a tuning result to its program again and measures it beside the default."""
     from kernelcast.cli.program_tables import replay_json, replay_table
-    from kernelcast.jobs.replay import replay as run
-    from kernelcast.jobs.tuning_file import read_tuning
+    from kernelcast.jobs.tuning.replay import replay as run
+    from kernelcast.jobs.tuning.result_file import read_tuning
     from kernelcast.targets.pjrt.xla_cpu import XlaCpu
 
     stored = read_tuning(result)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kernelcast.core.estimate import Estimator
 from kernelcast.errors import KernelcastError, SchemaError
-from kernelcast.jobs.target_terms import FILE_NAME, TargetTerms
+from kernelcast.jobs.programs.target_terms import FILE_NAME, TargetTerms
 from kernelcast.model.checkpoint import DESCRIPTION
 from kernelcast.model.predict import Ensemble, Predictor
 from kernelcast.split import Split

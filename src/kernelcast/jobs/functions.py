@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from kernelcast.hlo.text import parse
-from kernelcast.jobs.autotune import TuningOptions
 from kernelcast.jobs.estimators import named_estimator
-from kernelcast.jobs.predict import ProgramEstimate, predict_program
-from kernelcast.jobs.tuned_function import tune_function
-from kernelcast.jobs.tuning_result import TuningResult
+from kernelcast.jobs.programs.predict import ProgramEstimate, predict_program
+from kernelcast.jobs.tuning.autotune import TuningOptions
+from kernelcast.jobs.tuning.result import TuningResult
+from kernelcast.jobs.tuning.tuned_function import tune_function
 from kernelcast.targets.lowering import lower
 from kernelcast.targets.pjrt.xla_cpu import XlaCpu
 

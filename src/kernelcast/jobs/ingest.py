@@ -14,7 +14,7 @@ from kernelcast.hlo.cost import Cost, program_cost
 from kernelcast.hlo.program import Program
 from kernelcast.hlo.sources import Loaded, Stage, load
 from kernelcast.hlo.trips import TripCount, execution_counts, trip_count
-from kernelcast.jobs.named_program import looks_like_path
+from kernelcast.jobs.programs.named_program import looks_like_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelcast.jobs.additivity import AdditivityReport
-from kernelcast.jobs.collect import CollectReport
+from kernelcast.jobs.collection.collect import CollectReport
+from kernelcast.jobs.collection.oracle import OracleReport
 from kernelcast.jobs.comparison import Ratio
-from kernelcast.jobs.evaluate_fusion import FusionTable
-from kernelcast.jobs.oracle import OracleReport
-from kernelcast.jobs.plans_tried import PlansReport
-from kernelcast.jobs.program_times import ProgramTimesReport
-from kernelcast.jobs.roundtrip import RoundtripReport
-from kernelcast.jobs.tuning_report import CONDITIONS, MODEL, TuningReport
+from kernelcast.jobs.learning.evaluate_fusion import FusionTable
+from kernelcast.jobs.studies.additivity import AdditivityReport
+from kernelcast.jobs.studies.plans_tried import PlansReport
+from kernelcast.jobs.studies.program_times import ProgramTimesReport
+from kernelcast.jobs.studies.roundtrip import RoundtripReport
+from kernelcast.jobs.studies.tuning_report import CONDITIONS, MODEL, TuningReport
 from kernelcast.report.provenance import Provenance
 from kernelcast.report.results import Record
 

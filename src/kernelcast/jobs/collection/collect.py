@@ -19,9 +19,9 @@ from kernelcast.data.rule import LabelRule
 from kernelcast.data.samples import to_columns
 from kernelcast.data.schema import AnchorRow, KernelRow, MeasurementRow, OccasionRow
 from kernelcast.data.store import Writer
-from kernelcast.jobs.lanes import Interrupt, Lanes, TimerOn
-from kernelcast.jobs.survey import Source, survey_programs
-from kernelcast.jobs.worklist import attempted, work_list
+from kernelcast.jobs.collection.lanes import Interrupt, Lanes, TimerOn
+from kernelcast.jobs.collection.survey import Source, survey_programs
+from kernelcast.jobs.collection.worklist import attempted, work_list
 from kernelcast.targets.protocol import Candidate
 
 _LOG = logging.getLogger(__name__)

@@ -11,8 +11,8 @@ from kernelcast.data.durable import write_durably
 from kernelcast.errors import SchemaError
 from kernelcast.fusion.plan import FusionPlan
 from kernelcast.fusion.space import default
-from kernelcast.jobs.plans_tried import distinct_plans
-from kernelcast.jobs.studied_program import StudiedProgram, captured
+from kernelcast.jobs.programs.studied_program import StudiedProgram, captured
+from kernelcast.jobs.studies.plans_tried import distinct_plans
 from kernelcast.report.files import read_text
 from kernelcast.targets.protocol import Fuses
 

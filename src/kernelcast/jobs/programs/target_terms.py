@@ -8,8 +8,8 @@ from pathlib import Path
 
 from kernelcast.data.durable import write_durably
 from kernelcast.errors import SchemaError
-from kernelcast.jobs.memory_factor import MemoryFactor
-from kernelcast.jobs.overheads import Overheads
+from kernelcast.jobs.programs.memory_factor import MemoryFactor
+from kernelcast.jobs.programs.overheads import Overheads
 from kernelcast.report.files import read_text
 
 FORMAT = "kernelcast-target-terms"

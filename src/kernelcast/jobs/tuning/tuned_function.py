@@ -16,8 +16,8 @@ from kernelcast.fusion.plan import FusionPlan, Untouched
 from kernelcast.fusion.space import FusionSpace
 from kernelcast.hlo.format import format_program
 from kernelcast.jobs.as_json import Choice
-from kernelcast.jobs.autotune import TuningOptions, autotune
-from kernelcast.jobs.tuning_result import TuningResult
+from kernelcast.jobs.tuning.autotune import TuningOptions, autotune
+from kernelcast.jobs.tuning.result import TuningResult
 from kernelcast.targets import client
 from kernelcast.targets.lowering import lower
 from kernelcast.targets.pjrt.imposed import compile_as

@@ -15,7 +15,7 @@ from kernelcast.core.timing import Timing
 from kernelcast.fusion.plan import FusionPlan, Untouched
 from kernelcast.fusion.space import FusionSpace
 from kernelcast.jobs.comparison import time_ratio
-from kernelcast.jobs.plan_search import SearchOptions, search_plans
+from kernelcast.jobs.tuning.plan_search import SearchOptions, search_plans
 from kernelcast.search.anneal import Annealed
 from kernelcast.search.costs import WholeCosts
 from kernelcast.targets.protocol import DeviceBudget, TimesPrograms

@@ -11,7 +11,7 @@ from kernelcast.fusion.plan import FusionPlan, LibraryOff, Untouched
 from kernelcast.fusion.space import FusionSpace
 from kernelcast.jobs.as_json import Choice
 from kernelcast.jobs.comparison import Ratio, time_ratio
-from kernelcast.jobs.tuning_result import TuningResult
+from kernelcast.jobs.tuning.result import TuningResult
 from kernelcast.jobs.tuning_target import TuningTarget
 from kernelcast.targets.protocol import DeviceBudget, ProgramTiming
 

@@ -20,8 +20,8 @@ from kernelcast.jobs.as_json import (
     outcome_to_json,
 )
 from kernelcast.jobs.comparison import Ratio
-from kernelcast.jobs.judging import Judgement
-from kernelcast.jobs.tuning_result import Tried, TuningResult
+from kernelcast.jobs.tuning.judging import Judgement
+from kernelcast.jobs.tuning.result import Tried, TuningResult
 from kernelcast.report.files import read_text
 from kernelcast.search.anneal import TraceStep
 

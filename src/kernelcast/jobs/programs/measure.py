@@ -18,7 +18,7 @@ from kernelcast.hlo.text import parse
 from kernelcast.hlo.trips import TripCount
 from kernelcast.jobs.as_json import Choice
 from kernelcast.jobs.comparison import whole_seconds
-from kernelcast.jobs.overheads import (
+from kernelcast.jobs.programs.overheads import (
     Overheads,
     OverheadSeconds,
     TimesBoth,

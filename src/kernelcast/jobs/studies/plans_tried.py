@@ -24,8 +24,8 @@ from kernelcast.fusion.rules import XLA_CPU
 from kernelcast.fusion.sample import random_plan
 from kernelcast.fusion.space import FusionSpace, default
 from kernelcast.jobs.as_json import null_or
-from kernelcast.jobs.journal import Journal
-from kernelcast.jobs.studied_program import StudiedProgram, captured
+from kernelcast.jobs.programs.studied_program import StudiedProgram, captured
+from kernelcast.jobs.studies.journal import Journal
 from kernelcast.targets.pjrt.imposed import first_difference
 from kernelcast.targets.pjrt.xla_cpu import PlanCheck
 from kernelcast.targets.protocol import Fuses

@@ -10,7 +10,7 @@ from kernelcast.core.timing import Timing
 from kernelcast.errors import TargetError
 from kernelcast.jobs.as_json import outcome_from_json
 from kernelcast.jobs.comparison import Ratio, time_ratio
-from kernelcast.jobs.judging import better_default
+from kernelcast.jobs.tuning.judging import better_default
 
 # What is at most so much slower than the default counts as recovered.
 RECOVERED = 1.05

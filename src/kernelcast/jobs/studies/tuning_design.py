@@ -15,7 +15,7 @@ from kernelcast.errors import KernelcastError, SchemaError
 from kernelcast.fusion.plan import Untouched
 from kernelcast.fusion.space import unfused
 from kernelcast.jobs.comparison import time_ratio, whole_seconds
-from kernelcast.jobs.studied_program import StudiedProgram, captured
+from kernelcast.jobs.programs.studied_program import StudiedProgram, captured
 from kernelcast.report.files import read_text
 from kernelcast.targets.protocol import Fuses, TimesPrograms
 

@@ -12,7 +12,7 @@ from kernelcast.errors import KernelcastError
 from kernelcast.fusion.decompose import Decomposition, decompose
 from kernelcast.hlo.program import Program
 from kernelcast.hlo.trips import TripCount
-from kernelcast.jobs.memory_factor import NO_FACTOR, MemoryFactor
+from kernelcast.jobs.programs.memory_factor import NO_FACTOR, MemoryFactor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from kernelcast.data.store import Dataset
 from kernelcast.errors import SchemaError
 from kernelcast.features.schema import KERNELCAST_1
-from kernelcast.jobs.learning_data import LearningData, learning_data
+from kernelcast.jobs.learning.data import LearningData, learning_data
 from kernelcast.model.checkpoint import DESCRIPTION, Provenance, load_checkpoint, save_checkpoint
 from kernelcast.model.train import GNN, GNN_STATIC, Epoch, TrainConfig, Trained, train
 from kernelcast.split import read_split

@@ -18,7 +18,7 @@ from kernelcast.fusion.space import FusionSpace, space_of
 from kernelcast.hlo.program import Program
 from kernelcast.hlo.text import parse
 from kernelcast.hlo.trips import TripCount
-from kernelcast.jobs.survey import Survey
+from kernelcast.jobs.collection.survey import Survey
 from kernelcast.targets.lowering import lower
 from kernelcast.targets.pjrt.xla_cpu import XlaCpu
 from kernelcast.zoo.program import Variant

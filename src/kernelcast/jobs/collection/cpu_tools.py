@@ -15,8 +15,8 @@ from kernelcast.core.identity import TargetIdentity
 from kernelcast.core.timing import Failure, Timing
 from kernelcast.data.rule import LabelRule
 from kernelcast.data.schema import OccasionRow
-from kernelcast.jobs.anchors import time_anchors
-from kernelcast.jobs.collect import CollectTools
+from kernelcast.jobs.collection.anchors import time_anchors
+from kernelcast.jobs.collection.collect import CollectTools
 from kernelcast.targets.chip import chip_name
 from kernelcast.targets.pjrt.kernel_timer import KernelRule
 from kernelcast.targets.pjrt.time_kernels import PassRule

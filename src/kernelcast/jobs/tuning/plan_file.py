@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kernelcast.errors import PlanError
 from kernelcast.jobs.as_json import Choice, decode_choice
-from kernelcast.jobs.tuning_file import FORMAT, read_tuning
+from kernelcast.jobs.tuning.result_file import FORMAT, read_tuning
 from kernelcast.report.files import read_text
 
 

@@ -20,7 +20,7 @@ from kernelcast.data.outcomes import Labels, labels, outcomes
 from kernelcast.data.schema import KernelRow, MeasurementRow, OccasionRow
 from kernelcast.data.store import Dataset, Writer
 from kernelcast.errors import StoreError
-from kernelcast.jobs.collect import Collection, CollectProgress, CollectSettings, CollectTools
+from kernelcast.jobs.collection.collect import Collection, CollectProgress, CollectSettings, CollectTools
 
 # Below it the cost of a launch and of an empty loop iteration matters; errors are told apart there.
 BOUNDARY_S = 5e-6

@@ -9,7 +9,7 @@ from typing import Any
 from kernelcast.core.identity import TargetIdentity
 from kernelcast.core.timing import Failure, Timing
 from kernelcast.jobs.as_json import Choice
-from kernelcast.jobs.judging import Judgement
+from kernelcast.jobs.tuning.judging import Judgement
 from kernelcast.search.anneal import TraceStep
 
 

@@ -17,11 +17,11 @@ from kernelcast.fusion.plan import Untouched
 from kernelcast.hlo.text import parse
 from kernelcast.jobs.as_json import null_or, number, outcome_from_json, outcome_to_json
 from kernelcast.jobs.comparison import time_ratio, whole_seconds
-from kernelcast.jobs.journal import Journal
-from kernelcast.jobs.overheads import overhead_seconds
-from kernelcast.jobs.predict import predict_program
-from kernelcast.jobs.studied_program import StudiedProgram, captured
-from kernelcast.jobs.target_terms import TargetTerms
+from kernelcast.jobs.programs.overheads import overhead_seconds
+from kernelcast.jobs.programs.predict import predict_program
+from kernelcast.jobs.programs.studied_program import StudiedProgram, captured
+from kernelcast.jobs.programs.target_terms import TargetTerms
+from kernelcast.jobs.studies.journal import Journal
 from kernelcast.jobs.tuning_target import TuningTarget
 
 

@@ -20,16 +20,16 @@ from kernelcast.errors import SchemaError
 from kernelcast.fusion.plan import FusionPlan, Untouched
 from kernelcast.fusion.space import FusionSpace
 from kernelcast.hlo.text import parse
-from kernelcast.jobs.additivity_analysis import ProgramAdditivity, TimedPlan, analyse, is_slow
-from kernelcast.jobs.additivity_design import AdditivityDesign
 from kernelcast.jobs.as_json import Choice, outcome_from_json, outcome_to_json
 from kernelcast.jobs.comparison import whole_seconds
-from kernelcast.jobs.journal import Journal
-from kernelcast.jobs.measure import COVERED
-from kernelcast.jobs.memory_factor import NO_FACTOR, MemoryFactor, fit_memory_factor
-from kernelcast.jobs.overheads import Overheads, TimesBoth, measure_overheads, overhead_seconds
-from kernelcast.jobs.studied_program import StudiedProgram, captured
-from kernelcast.jobs.target_terms import TargetTerms
+from kernelcast.jobs.programs.measure import COVERED
+from kernelcast.jobs.programs.memory_factor import NO_FACTOR, MemoryFactor, fit_memory_factor
+from kernelcast.jobs.programs.overheads import Overheads, TimesBoth, measure_overheads, overhead_seconds
+from kernelcast.jobs.programs.studied_program import StudiedProgram, captured
+from kernelcast.jobs.programs.target_terms import TargetTerms
+from kernelcast.jobs.studies.additivity_analysis import ProgramAdditivity, TimedPlan, analyse, is_slow
+from kernelcast.jobs.studies.additivity_design import AdditivityDesign
+from kernelcast.jobs.studies.journal import Journal
 from kernelcast.targets.protocol import Candidate, ProgramTiming, TimesKernels
 
 _ATTEMPTS = 3

@@ -19,13 +19,19 @@ from kernelcast.fusion.moves import Extensions
 from kernelcast.fusion.plan import Untouched
 from kernelcast.fusion.space import FusionSpace, unfused
 from kernelcast.jobs.as_json import Choice, decode_choice, encode_choice, null_or, outcome_to_json
-from kernelcast.jobs.autotune import TuningOptions, autotune, improvements
-from kernelcast.jobs.device_search import fastest_on_device, search_on_device
-from kernelcast.jobs.journal import Journal
-from kernelcast.jobs.plan_search import SearchOptions, Start, estimated_costs, search_plans, unlike_candidates
-from kernelcast.jobs.studied_program import StudiedProgram
-from kernelcast.jobs.tuning_file import write_tuning
-from kernelcast.jobs.tuning_report import CONDITIONS, DEVICE_LONG, MODEL, TuningReport, report
+from kernelcast.jobs.programs.studied_program import StudiedProgram
+from kernelcast.jobs.studies.journal import Journal
+from kernelcast.jobs.studies.tuning_report import CONDITIONS, DEVICE_LONG, MODEL, TuningReport, report
+from kernelcast.jobs.tuning.autotune import TuningOptions, autotune, improvements
+from kernelcast.jobs.tuning.device_search import fastest_on_device, search_on_device
+from kernelcast.jobs.tuning.plan_search import (
+    SearchOptions,
+    Start,
+    estimated_costs,
+    search_plans,
+    unlike_candidates,
+)
+from kernelcast.jobs.tuning.result_file import write_tuning
 from kernelcast.jobs.tuning_target import TuningTarget
 from kernelcast.search.anneal import AnnealingOptions
 from kernelcast.targets.lowering import lower

@@ -16,9 +16,9 @@ from kernelcast.errors import TargetError
 from kernelcast.fusion.plan import LibraryOff, Untouched
 from kernelcast.fusion.space import FusionSpace
 from kernelcast.jobs.as_json import Choice
-from kernelcast.jobs.judging import judge
-from kernelcast.jobs.plan_search import SearchOptions, estimated_costs, search_plans, unlike_candidates
-from kernelcast.jobs.tuning_result import Tried, TuningResult
+from kernelcast.jobs.tuning.judging import judge
+from kernelcast.jobs.tuning.plan_search import SearchOptions, estimated_costs, search_plans, unlike_candidates
+from kernelcast.jobs.tuning.result import Tried, TuningResult
 from kernelcast.jobs.tuning_target import TuningTarget
 from kernelcast.report.provenance import versions
 from kernelcast.search.anneal import TraceStep

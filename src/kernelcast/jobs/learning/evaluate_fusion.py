@@ -22,7 +22,7 @@ from kernelcast.data.outcomes import labels
 from kernelcast.data.store import Dataset
 from kernelcast.errors import SchemaError
 from kernelcast.features.schema import KERNELCAST_1
-from kernelcast.jobs.learning_data import LearningData, learning_data
+from kernelcast.jobs.learning.data import LearningData, learning_data
 from kernelcast.model.checkpoint import load_checkpoint
 from kernelcast.model.predict import Predictor
 from kernelcast.model.roofline import Fitting, Roofline, fit_roofline

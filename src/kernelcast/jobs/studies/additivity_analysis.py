@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelcast.core.timing import Timing
 from kernelcast.jobs.comparison import Parity, time_ratio, whole_seconds
-from kernelcast.jobs.memory_factor import MemoryFactor
+from kernelcast.jobs.programs.memory_factor import MemoryFactor
 from kernelcast.metrics import kendall_tau
 
 # Plans slower than both of these are dropped: nobody wonders whether they are good.

@@ -13,12 +13,12 @@ from kernelcast.core.timing import Timing
 from kernelcast.hlo.text import parse
 from kernelcast.hlo.trips import TripCount
 from kernelcast.jobs.comparison import Ratio, time_ratio
-from kernelcast.jobs.measure import ProgramMeasurement, measure_program
-from kernelcast.jobs.memory_factor import NO_FACTOR
-from kernelcast.jobs.overheads import TimesBoth
-from kernelcast.jobs.predict import ProgramEstimate, predict_program
-from kernelcast.jobs.studied_program import StudiedProgram, captured
-from kernelcast.jobs.target_terms import TargetTerms
+from kernelcast.jobs.programs.measure import ProgramMeasurement, measure_program
+from kernelcast.jobs.programs.memory_factor import NO_FACTOR
+from kernelcast.jobs.programs.overheads import TimesBoth
+from kernelcast.jobs.programs.predict import ProgramEstimate, predict_program
+from kernelcast.jobs.programs.studied_program import StudiedProgram, captured
+from kernelcast.jobs.programs.target_terms import TargetTerms
 from kernelcast.metrics import kendall_tau
 from kernelcast.targets.protocol import DeviceBudget
 

@@ -1,0 +1,1 @@
+"""Collecting a dataset, and measuring parts of it again."""

@@ -1,0 +1,1 @@
+"""From a dataset to models, and how good they are."""

@@ -1,0 +1,1 @@
+"""Finding a faster plan for a program, and using it."""

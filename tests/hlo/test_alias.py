@@ -9,10 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from kernelcast.hlo.alias import Hazard, HazardKind, clobbered, hazards, resolve
+from kernelcast.hlo.alias import Hazard, HazardKind, clobbered, hazards
 from kernelcast.hlo.format import format_program
 from kernelcast.hlo.program import Computation, Program
 from kernelcast.hlo.text import parse
+from kernelcast.hlo.values import resolve
 from kernelcast.hlo.xla import text_to_proto
 from kernelcast.targets.client import capture, compile_program
 

@@ -13,7 +13,7 @@ from kernelcast.features.access import evaluation_sites
 from kernelcast.features.flat import FlatKernel, flatten
 from kernelcast.features.nodes import NodeRows
 from kernelcast.features.opcodes import opcode_id
-from kernelcast.features.schema import KERNELCAST_1, FeatureSchema
+from kernelcast.features.schema import KERNELCAST_1
 from kernelcast.features.static import kernel_vector, write_kernel_columns
 
 _NODE = KERNELCAST_1.node_index
@@ -61,10 +61,6 @@ class Featuriser:
     def __init__(self) -> None:
         self._rows = NodeRows()
 
-    @property
-    def schema(self) -> FeatureSchema:
-        return KERNELCAST_1
-
     def graph(self, kernel: Kernel, tile: Tile | None = None) -> KernelGraph:
         """The graph of one kernel, with the bounds of a tile on every node where one is given."""
         return self.graph_of_flat(flatten(kernel), tile)
@@ -74,7 +70,7 @@ class Featuriser:
         return [self.graph(kernel) for kernel in kernels]
 
     def graph_of_flat(self, kernel: FlatKernel, tile: Tile | None = None) -> KernelGraph:
-        """The graph of a kernel that exists only as nodes, as a search makes them without any text."""
+        """The graph of a flattened kernel: what ``graph`` does after flattening."""
         shapes = [instruction.shape for instruction in kernel.instructions]
         rows = np.stack([
             self._rows.row(instruction, [shapes[o] for o in operands], reducer)

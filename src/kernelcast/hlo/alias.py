@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kernelcast.hlo.buffers import Buffers, Site, must_share, site
-from kernelcast.hlo.hazards import Hazard as Hazard
-from kernelcast.hlo.hazards import HazardKind as HazardKind
-from kernelcast.hlo.hazards import hazards as hazards
+from kernelcast.hlo.hazards import Hazard, HazardKind, hazards
 from kernelcast.hlo.opcodes import CONTROL_FLOW, TRANSPARENT
 from kernelcast.hlo.program import Computation, Program
-from kernelcast.hlo.values import Index, Value
-from kernelcast.hlo.values import resolve as resolve
+from kernelcast.hlo.values import Value
 
 
 def clobbered(program: Program) -> Mapping[str, Mapping[Value, tuple[str, ...]]]:
     """For each scheduled computation the values that get overwritten, and the instructions that may do so.
 
-    A value, named as :func:`resolve` names it, is overwritten by a later instruction that must write into the
-    same buffer: an in-place update (bare or as an output of a fusion), a loop that changes the state that
-    starts as the value, the instruction that makes a state element's next value, a call or conditional that
-    does one of these inside, or the output that takes a donated parameter's buffer. The order of
-    instructions does not matter, only data flow does: an instruction that the value depends on is not listed.
+    A value, named as :func:`kernelcast.hlo.values.resolve` names it, is overwritten by a later instruction
+    that must write into the same buffer: an in-place update (bare or as an output of a fusion), a loop that
+    changes the state that starts as the value, the instruction that makes a state element's next value, a
+    call or conditional that does one of these inside, or the output that takes a donated parameter's buffer.
+    The order of instructions does not matter, only data flow does: an instruction that the value depends on
+    is not listed.
 
     A kernel that reads such a value may be moved, copied or merged only in front of those instructions.
 
@@ -106,4 +104,4 @@ def _writers_before(computation: Computation, writers: set[str]) -> dict[str, fr
     return before
 
 
-__all__ = ["Hazard", "HazardKind", "Index", "Value", "clobbered", "hazards", "resolve"]
+__all__ = ["Hazard", "HazardKind", "clobbered", "hazards"]

@@ -199,9 +199,8 @@ def fan_in(scope: Scope, number: int) -> int:
             return max(1, attributes.window(node.instruction).element_count)
         case "dot":
             extents = scope.nodes[node.operands[0]].instruction.shape.dimensions
-            return math.prod(
-                extents[axis] for axis in attributes.dot_numbers(node.instruction).lhs_contracting
-            )
+            contracted = attributes.integers(node.instruction, "lhs_contracting_dims", default=())
+            return math.prod(extents[axis] for axis in contracted)
         case _:
             return 1
 

@@ -39,19 +39,13 @@ LOCK = "lock"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """A dataset as it was when opened; later commits by others are not seen.
-
-    Attributes:
-        skip_damaged: leave out parts that are not what was written, with an error in the log for each,
-            in place of raising.
-    """
+    """A dataset as it was when opened; later commits by others are not seen."""
 
     folder: Path
     manifest: Manifest
-    skip_damaged: bool = False
 
     @staticmethod
-    def open(folder: Path, *, target: TargetIdentity | None = None, skip_damaged: bool = False) -> Dataset:
+    def open(folder: Path, *, target: TargetIdentity | None = None) -> Dataset:
         """The dataset in a folder.
 
         Args:
@@ -64,7 +58,7 @@ class Dataset:
         manifest = read_manifest(folder)
         if target is not None:
             check_target(folder, manifest, target)
-        return Dataset(folder=folder, manifest=manifest, skip_damaged=skip_damaged)
+        return Dataset(folder=folder, manifest=manifest)
 
     def rows(self, row_type: type[RowT]) -> Iterator[RowT]:
         """The rows of a table in the order written, a part at a time in memory."""
@@ -82,12 +76,7 @@ class Dataset:
 
     def _contents(self, row_type: type[Row]) -> Iterator[bytes]:
         for part in self.manifest.of_table(row_type.TABLE):
-            try:
-                yield read_part(self.folder, part)
-            except StoreError as error:
-                if not self.skip_damaged:
-                    raise
-                _LOG.error("skipped %d rows of %s: %s", part.rows, part.table, error)
+            yield read_part(self.folder, part)
 
 
 def read_part(folder: Path, part: Part) -> bytes:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -154,65 +155,31 @@ def train(
     scaling = fit_scaling(training.graphs, schema, frozenset(config.blocks))
     centre = float(np.mean(np.log(training.seconds)))
     spread = max(float(np.std(np.log(training.seconds))), 1e-3)
-    standardised = lambda seconds: (np.log(seconds) - centre) / spread  # noqa: E731
-    network = KernelNetwork(
-        config.network,
-        opcode_count=len(schema.opcodes),
-        node_features=len(scaling.node.columns),
-        kernel_features=len(scaling.kernel.columns),
-        key=jax.random.key(seed),
+    data, held = (
+        _Padded(
+            scaled_graphs(examples.graphs, scaling),
+            (np.log(examples.seconds) - centre) / spread,
+            config.node_budget,
+        )
+        for examples in (training, validation)
     )
-    data = _Padded(
-        scaled_graphs(training.graphs, scaling), standardised(training.seconds), config.node_budget
-    )
-    held = _Padded(
-        scaled_graphs(validation.graphs, scaling), standardised(validation.seconds), config.node_budget
-    )
-    optimiser, step = _compiled(
-        config.learning_rate,
-        config.weight_decay,
-        config.clip,
-        config.average,
-        config.epochs * data.batch_count,
-    )
-    state = optimiser.init(eqx.filter(network, eqx.is_array))
+    state, step = _begun(config, schema, scaling, seed, steps=config.epochs * data.batch_count)
     order = np.random.default_rng(seed)
     key = jax.random.fold_in(jax.random.key(seed), 1)
-    average, count = network, 0
     best: Trained | None = None
     history: list[Epoch] = []
-    since_best = 0
     for number in range(1, config.epochs + 1):
-        losses: list[Array] = []
-        for made, target, weight in data.epoch(order):
-            network, average, state, loss = step(
-                network,
-                average,
-                state,
-                made,
-                target,
-                weight,
-                jax.random.fold_in(key, count),
-                jnp.float32(count),
-            )
-            losses.append(loss)
-            count += 1
-        error = spread * _mean_absolute_error(average, held)
-        better = best is None or error < min(e.validation_error for e in history)
-        epoch = Epoch(
-            number=number,
-            train_loss=spread**2 * float(np.mean([float(x) for x in losses])),
-            validation_error=error,
-            best=better,
-        )
+        state, loss = _pass(step, state, data.epoch(order), key)
+        error = spread * _mean_absolute_error(state.average, held)
+        better = best is None or error < best.history[-1].validation_error
+        epoch = Epoch(number=number, train_loss=spread**2 * loss, validation_error=error, best=better)
         history.append(epoch)
         _log.info("epoch %d: loss %.4f, validation |log| %.4f", number, epoch.train_loss, error)
         if on_epoch is not None:
             on_epoch(epoch)
-        since_best = 0 if better else since_best + 1
         if better:
             best = Trained(
-                network=average,
+                network=state.average,
                 scaling=scaling,
                 centre=centre,
                 spread=spread,
@@ -222,10 +189,64 @@ def train(
             )
             if on_best is not None:
                 on_best(best)
-        if since_best >= config.patience:
+        elif best is not None and number - best.history[-1].number >= config.patience:
             break
     assert best is not None  # the first epoch is always the best so far
     return best
+
+
+class _State(NamedTuple):
+    """What a step changes.
+
+    Attributes:
+        average: running average of the network's weights.
+        steps: taken so far.
+    """
+
+    network: KernelNetwork
+    average: KernelNetwork
+    optimiser: optax.OptState
+    steps: int
+
+
+def _begun(
+    config: TrainConfig, schema: FeatureSchema, scaling: Scaling, seed: int, *, steps: int
+) -> tuple[_State, _Step]:
+    """The state before the first of so many steps, and the compiled step."""
+    network = KernelNetwork(
+        config.network,
+        opcode_count=len(schema.opcodes),
+        node_features=len(scaling.node.columns),
+        kernel_features=len(scaling.kernel.columns),
+        key=jax.random.key(seed),
+    )
+    optimiser, step = _compiled(config.learning_rate, config.weight_decay, config.clip, config.average, steps)
+    held = optimiser.init(eqx.filter(network, eqx.is_array))
+    return _State(network=network, average=network, optimiser=held, steps=0), step
+
+
+def _pass(
+    step: _Step,
+    state: _State,
+    batches: Iterable[tuple[GraphBatch, np.ndarray, np.ndarray]],
+    key: PRNGKeyArray,
+) -> tuple[_State, float]:
+    """The state after a step on each batch, and the mean of their losses."""
+    losses: list[Array] = []
+    for made, target, weight in batches:
+        network, average, optimiser, loss = step(
+            state.network,
+            state.average,
+            state.optimiser,
+            made,
+            target,
+            weight,
+            jax.random.fold_in(key, state.steps),
+            jnp.float32(state.steps),
+        )
+        state = _State(network=network, average=average, optimiser=optimiser, steps=state.steps + 1)
+        losses.append(loss)
+    return state, float(np.mean([float(x) for x in losses]))
 
 
 class _Padded:

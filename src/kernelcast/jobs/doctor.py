@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from kernelcast.data.durable import write_durably
 from kernelcast.errors import TargetError
 from kernelcast.targets.doctor import Examination, examine
 from kernelcast.targets.pjrt.probes import Repeat
@@ -79,7 +80,7 @@ class DoctorReport:
 
     def save(self, path: Path) -> None:
         """Writes ``to_json`` to a file."""
-        path.write_text(json.dumps(self.to_json(), indent=2) + "\n", encoding="utf-8")
+        write_durably(path, (json.dumps(self.to_json(), indent=2) + "\n").encode())
 
 
 def doctor(cpus: Sequence[int] = (), *, listen_s: float = 5.0, repetitions: int = 3) -> DoctorReport:

@@ -50,7 +50,7 @@ def roundtrip_figures(report: RoundtripReport) -> Iterator[Figure]:
         name="hlo.roundtrip.modules_fraction",
         value=report.modules.same_fraction,
         unit="fraction",
-        noise=f"exact; {report.modules.tried} modules",
+        noise=f"exact; {report.modules.tried} modules, of which XLA refuses {report.modules.refused_by_xla}",
     )
     yield Figure(
         name="hlo.read.instructions_per_s",
@@ -110,8 +110,8 @@ def oracle_figures(report: OracleReport) -> Iterator[Figure]:
     """How well labels repeat."""
     long, short = report.bands
     noise = (
-        f"{report.drawn} kernels, {100 * report.dropped_share:.1f} % dropped, quiet share "
-        f"{report.quiet_share:.2f} (first {report.first_quiet_share:.2f}), "
+        f"{report.drawn} kernels, {100 * report.dropped_share:.1f} % dropped, share of quiet "
+        f"samples {report.quiet_share:.2f} (first {report.first_quiet_share:.2f}), "
         f"occasions begun at least {report.least_gap_s / 60:.0f} min apart"
     )
     for name, value, unit in (
@@ -211,7 +211,7 @@ def program_time_figures(report: ProgramTimesReport) -> Iterator[Figure]:
 def collect_figures(report: CollectReport, *, labelled: int) -> Iterator[Figure]:
     """The size of a dataset, and how fast it grew."""
     progress = report.progress
-    noise = f"quiet share {progress.quiet_share:.2f} over {progress.elapsed_s / 60:.0f} min"
+    noise = f"share of quiet samples {progress.quiet_share:.2f} over {progress.elapsed_s / 60:.0f} min"
     yield Figure(name="dataset.kernels", value=labelled, unit="count", noise=noise)
     if progress.finished:  # a run that found nothing left to do has no rate
         yield Figure(name="collect.kernels_per_s", value=progress.kernels_per_s, unit="1/s", noise=noise)

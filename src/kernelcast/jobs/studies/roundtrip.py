@@ -246,5 +246,5 @@ def _zipped(path: Path) -> dict[str, str]:
         with zipfile.ZipFile(path) as archive:
             names = sorted(name for name in archive.namelist() if name.endswith(".hlo"))
             return {name: archive.read(name).decode("utf-8") for name in names}
-    except (OSError, zipfile.BadZipFile) as error:
+    except (OSError, UnicodeDecodeError, zipfile.BadZipFile) as error:
         raise HloError(f"expected an archive of HLO texts at {path}: {error}") from error

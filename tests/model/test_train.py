@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 
+from kernelcast.errors import KernelcastError
 from kernelcast.features.schema import KERNELCAST_1
 from kernelcast.model.train import GNN_STATIC, Examples, TrainConfig, train
 
@@ -35,6 +36,14 @@ def test_it_stops_when_validation_gets_no_better(examples, small_config):
     train(training, upside_down, schema=KERNELCAST_1, config=config, seed=0, on_epoch=epochs.append)
     assert len(epochs) < config.epochs
     assert not epochs[-1].best
+
+
+def test_a_training_that_diverges_gives_no_model(fit, small_config):
+    saved = []
+    config = replace(small_config, epochs=2, learning_rate=float("nan"))
+    with pytest.raises(KernelcastError, match="seed 0 diverged: no epoch had a finite validation error"):
+        fit(config=config, on_best=saved.append)
+    assert not saved
 
 
 def test_an_interrupt_leaves_the_best_so_far(fit, small_config):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from kernelcast.errors import KernelcastError
 from kernelcast.features.graph import KernelGraph
 from kernelcast.features.scaling import Scaling, fit_scaling
 from kernelcast.features.schema import Block, FeatureSchema
@@ -151,6 +153,9 @@ def train(
         seed: the same seed gives the same weights on the same machine.
         on_best: called at each better epoch, e.g. to save it; an interrupt loses nothing that was saved.
         on_epoch: called after each epoch, for progress.
+
+    Raises:
+        KernelcastError: no epoch gave a finite validation error.
     """
     scaling = fit_scaling(training.graphs, schema, frozenset(config.blocks))
     centre = float(np.mean(np.log(training.seconds)))
@@ -171,7 +176,7 @@ def train(
     for number in range(1, config.epochs + 1):
         state, loss = _pass(step, state, data.epoch(order), key)
         error = spread * _mean_absolute_error(state.average, held)
-        better = best is None or error < best.history[-1].validation_error
+        better = math.isfinite(error) and (best is None or error < best.history[-1].validation_error)
         epoch = Epoch(number=number, train_loss=spread**2 * loss, validation_error=error, best=better)
         history.append(epoch)
         _log.info("epoch %d: loss %.4f, validation |log| %.4f", number, epoch.train_loss, error)
@@ -191,7 +196,11 @@ def train(
                 on_best(best)
         elif best is not None and number - best.history[-1].number >= config.patience:
             break
-    assert best is not None  # the first epoch is always the best so far
+    if best is None:
+        raise KernelcastError(
+            f"training with seed {seed} diverged: no epoch had a finite validation error; lower the learning "
+            f"rate ({config.learning_rate:g})"
+        )
     return best
 
 

@@ -15,8 +15,6 @@ import jax
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from programs import programs
-
 from kernelcast.fusion.apply import apply
 from kernelcast.fusion.moves import IllegalMoveError, apply_move, merge
 from kernelcast.fusion.plan import FusionPlan
@@ -26,6 +24,7 @@ from kernelcast.hlo.format import format_program
 from kernelcast.hlo.text import parse
 from kernelcast.hlo.xla import text_to_proto
 from kernelcast.targets.client import capture, compile_program, run
+from programs import programs
 
 RELATIVE_TOLERANCE = {"float32": 1e-4, "complex64": 1e-4, "float64": 1e-10, "float16": 2e-2, "bfloat16": 2e-2}
 

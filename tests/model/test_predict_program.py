@@ -9,7 +9,9 @@ from kernelcast.core.estimate import Status, estimates_of
 from kernelcast.errors import KernelcastError
 from kernelcast.hlo.text import parse
 from kernelcast.jobs.programs.memory_factor import MemoryFactor
+from kernelcast.jobs.programs.overheads import Overheads
 from kernelcast.jobs.programs.predict import predict_program
+from kernelcast.jobs.programs.target_terms import TargetTerms
 
 TWICE = parse(
     "HloModule m, is_scheduled=true\nENTRY e {\n  x = f32[8]{0} parameter(0)\n  a = f32[8]{0} negate(x)\n"
@@ -38,10 +40,15 @@ def test_distinct_kernels_are_asked_once_and_counted_often():
     assert estimator.calls == 1
 
 
-def test_the_memory_factor_stretches_the_sum():
-    factor = MemoryFactor(scale=1.5, slope=1.0)
-    found = predict_program(TWICE, Fixed([1e-6, 5e-6]), factor=factor, temporary_bytes=8 << 20)
-    assert found.seconds == pytest.approx(1.5 * 2 * 7e-6)
+OVERHEADS = Overheads(call_s=6e-6, sequential_launch_s=1e-8, dataflow_launch_s=4e-8, iteration_s=3e-8)
+
+
+def test_the_memory_factor_stretches_the_sum_and_overheads_are_added():
+    terms = TargetTerms(target="t", factor=MemoryFactor(scale=1.5, slope=1.0), overheads=OVERHEADS)
+    found = predict_program(TWICE, Fixed([1e-6, 5e-6]), terms=terms, temporary_bytes=8 << 20)
+    assert found.factor == pytest.approx(3)
+    assert found.overhead_s == pytest.approx(6e-6 + 3 * 1e-8)
+    assert found.seconds == pytest.approx(3 * 7e-6 + 6e-6 + 3 * 1e-8)
 
 
 def test_a_kernel_without_an_estimate_makes_the_total_unknown_and_is_named():

@@ -53,10 +53,12 @@ def predict(
     estimator = named_estimator(checkpoint)
     with XlaCpu() as target:
         module = final_module(program, target.capture)
-    estimate = predict_program(module, estimator.estimator)
+    estimate = predict_program(module, estimator.estimator, terms=estimator.terms)
     result = {
         "program": program,
         "seconds": estimate.seconds,
+        "memory_factor": estimate.factor,
+        "overhead_s": estimate.overhead_s,
         "extrapolated_share": estimate.extrapolated_share,
         "estimator": estimator.name,
         "kernels": [

@@ -30,10 +30,10 @@ def predict(
         TargetError: XLA cannot compile the function.
         SchemaError: the checkpoint cannot be used.
     """
-    estimator = named_estimator(checkpoint).estimator
+    found = named_estimator(checkpoint)
     with XlaCpu() as target:
         module = target.capture(lower(function, *arguments).stablehlo)
-    return predict_program(parse(module), estimator)
+    return predict_program(parse(module), found.estimator, terms=found.terms)
 
 
 def autotune(

@@ -12,7 +12,8 @@ from kernelcast.errors import KernelcastError
 from kernelcast.fusion.decompose import Decomposition, decompose
 from kernelcast.hlo.program import Program
 from kernelcast.hlo.trips import TripCount
-from kernelcast.jobs.programs.memory_factor import NO_FACTOR, MemoryFactor
+from kernelcast.jobs.programs.overheads import overhead_seconds
+from kernelcast.jobs.programs.target_terms import TargetTerms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,16 +46,18 @@ class ProgramEstimate:
 
     Attributes:
         kernels: distinct kernels, in order of first call.
-        factor: of the plan's temporary memory.
+        factor: of the plan's temporary memory; 1 where the target's terms are not known.
+        overhead_s: of the call, launches and loop iterations; 0 where the target's terms are not known.
     """
 
     kernels: tuple[KernelEstimate, ...]
-    factor: float
+    factor: float = 1.0
+    overhead_s: float = 0.0
 
     @property
     def seconds(self) -> float:
-        """factor · Σ times · kernel seconds; NaN where a kernel has no estimate."""
-        return self.factor * sum(k.total_s for k in self.kernels)
+        """factor · Σ times · kernel seconds + overheads; NaN where a kernel has no estimate."""
+        return self.factor * sum(k.total_s for k in self.kernels) + self.overhead_s
 
     @property
     def missing(self) -> tuple[KernelEstimate, ...]:
@@ -73,7 +76,7 @@ def predict_program(
     program: Program,
     estimator: Estimator,
     *,
-    factor: MemoryFactor = NO_FACTOR,
+    terms: TargetTerms | None = None,
     temporary_bytes: float = 0.0,
 ) -> ProgramEstimate:
     """The predicted time of a final, scheduled module.
@@ -81,21 +84,13 @@ def predict_program(
     Args:
         program: whose launched instructions are its kernels, such as a compiled executable's text gives.
         estimator: of kernel times.
-        factor: of the target, for temporary memory.
+        terms: of the target: factor of temporary memory and overheads; kernels alone for None.
         temporary_bytes: that the module needs; 0 where it is not known.
 
     Raises:
         KernelcastError: the module launches no kernel.
     """
-    return program_seconds(decompose(program), estimator, factor=factor(temporary_bytes))
-
-
-def program_seconds(decomposition: Decomposition, estimator: Estimator, *, factor: float) -> ProgramEstimate:
-    """Every distinct kernel estimated once, in one call.
-
-    Raises:
-        KernelcastError: there is no kernel.
-    """
+    decomposition = decompose(program)
     counts = decomposition.counts()
     if not counts:
         raise KernelcastError(
@@ -115,7 +110,8 @@ def program_seconds(decomposition: Decomposition, estimator: Estimator, *, facto
             )
             for number, kernel in enumerate(kernels)
         ),
-        factor=factor,
+        factor=terms.factor(temporary_bytes) if terms else 1.0,
+        overhead_s=overhead_seconds(program, terms.overheads).total_s if terms else 0.0,
     )
 
 

@@ -15,7 +15,7 @@ from kernelcast.hlo.trips import TripCount
 from kernelcast.jobs.comparison import Ratio, time_ratio
 from kernelcast.jobs.programs.measure import ProgramMeasurement, measure_program
 from kernelcast.jobs.programs.memory_factor import NO_FACTOR
-from kernelcast.jobs.programs.overheads import TimesBoth
+from kernelcast.jobs.programs.overheads import TimesBoth, measure_overheads
 from kernelcast.jobs.programs.predict import ProgramEstimate, predict_program
 from kernelcast.jobs.programs.studied_program import StudiedProgram, captured
 from kernelcast.jobs.programs.target_terms import TargetTerms
@@ -66,7 +66,7 @@ class SideBySide:
     @property
     def predicted_s(self) -> float:
         """Predicted time of the whole program, overheads of the machine included."""
-        return self.estimate.seconds + self.measurement.overheads.total_s
+        return self.estimate.seconds
 
     @property
     def control(self) -> Ratio | None:
@@ -102,12 +102,15 @@ def side_by_side(
     """
     space = captured(program, target)
     inputs = dict(enumerate(program.example_inputs(seed)))
-    overheads = terms.overheads if terms is not None else None
-    measurement = measure_program(space, target, overheads=overheads, budget=budget, inputs=inputs)
+    if terms is None:
+        terms = TargetTerms(
+            target=target.identity.digest, factor=NO_FACTOR, overheads=measure_overheads(target)
+        )
+    measurement = measure_program(space, target, overheads=terms.overheads, budget=budget, inputs=inputs)
     estimate = predict_program(
         parse(measurement.program.final_text),
         estimator,
-        factor=terms.factor if terms is not None else NO_FACTOR,
+        terms=terms,
         temporary_bytes=measurement.program.temporary_bytes,
     )
     predicted = {e.kernel: e.seconds for e in estimate.kernels}

@@ -17,7 +17,6 @@ from kernelcast.fusion.plan import Untouched
 from kernelcast.hlo.text import parse
 from kernelcast.jobs.as_json import null_or, number, outcome_from_json, outcome_to_json
 from kernelcast.jobs.comparison import time_ratio, whole_seconds
-from kernelcast.jobs.programs.overheads import overhead_seconds
 from kernelcast.jobs.programs.predict import predict_program
 from kernelcast.jobs.programs.studied_program import StudiedProgram, captured
 from kernelcast.jobs.programs.target_terms import TargetTerms
@@ -126,14 +125,12 @@ def _entry(
         inputs = dict(enumerate(program.example_inputs(seed)))
         own, control = target.time_programs(space, [Untouched(), Untouched()], inputs=inputs)
         module = parse(own.final_text)
-        estimate = predict_program(
-            module, estimator, factor=terms.factor, temporary_bytes=own.temporary_bytes
-        )
+        estimate = predict_program(module, estimator, terms=terms, temporary_bytes=own.temporary_bytes)
     except KernelcastError as error:
         return {"program": program.id, "problem": str(error)}
     return {
         "program": program.id, "problem": "",
-        "predicted_s": null_or(estimate.seconds + overhead_seconds(module, terms.overheads).total_s),
+        "predicted_s": null_or(estimate.seconds),
         "extrapolated_share": estimate.extrapolated_share, "temporary_bytes": own.temporary_bytes,
         "outcome": outcome_to_json(own.outcome), "control": outcome_to_json(control.outcome),
     }  # fmt: skip

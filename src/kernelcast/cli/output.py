@@ -33,11 +33,13 @@ _FONT_FACE = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 
 # A pipe has no width; rich would cut tables at 80 columns there.
 _PIPE_WIDTH = 140
+_PICTURE_WIDTH = 110
 
 
 def stdout(*, record: bool = False) -> Console:
     """A console for results; with ``record`` it remembers them, for ``picture``."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH, record=record)
+    width = _PICTURE_WIDTH if record else None if sys.stdout.isatty() else _PIPE_WIDTH
+    return Console(highlight=False, width=width, record=record)
 
 
 def picture(console: Console, title: str) -> str:

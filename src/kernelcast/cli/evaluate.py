@@ -151,6 +151,7 @@ def oracle(
     rows = [
         [b.name, str(b.kernels), f"{b.mape:.1f} %", f"{b.median:.1f} %", f"{b.p90:.1f} %", f"{b.tau:.3f}"]
         for b in (*report.bands, *report.footprints)
+        if b.kernels
     ]
     columns = {
         "kernels": "left", "count": "right", "MAPE": "right", "median": "right", "90th": "right",

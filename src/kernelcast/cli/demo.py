@@ -23,7 +23,9 @@ def demo(
     model: Annotated[
         str, typer.Option(help="Zoo program to predict and to measure.")
     ] = "transformer_train/b4",
-    tuned: Annotated[str, typer.Option(help="Zoo program to tune from its default.")] = "rmsnorm_rotary/512x1024",
+    tuned: Annotated[
+        str, typer.Option(help="Zoo program to tune from its default.")
+    ] = "rmsnorm_rotary/512x1024",
     checkpoint: Annotated[
         Path | None, typer.Option(help="Folder of a checkpoint; the bundled one if not given.")
     ] = None,

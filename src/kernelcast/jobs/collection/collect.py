@@ -240,6 +240,7 @@ class Collection:
         rule = self._writer.manifest.rule
         begin_s = self._tools.clock()
         close_s = begin_s + min(self._settings.occasion_s, self._left_s())
+        self._watch(self.progress("timing"))
         with Interrupt() as interrupt:
             lanes = Lanes(
                 (Candidate(key=name, kernel=rebuilt(self._texts[name])) for name in tuple(self._todo)),

@@ -12,7 +12,8 @@ import ml_dtypes
 import numpy as np
 
 from kernelcast.core.kernel import InputPolicy, InputSpec
-from kernelcast.errors import TargetError
+from kernelcast.errors import HloError, TargetError
+from kernelcast.hlo.literal import numpy_dtype
 from kernelcast.hlo.shape import Shape
 
 # Floats lie here: no denormals under products and quotients, no overflow under exp, no log of zero.
@@ -22,42 +23,22 @@ _INTEGER_BOUND = 8
 # Larger arrays repeat what was drawn; a prime, so that rows do not repeat.
 _DRAWN_ELEMENTS = 1_000_003
 
-_DTYPES: dict[str, np.dtype] = {
-    "pred": np.dtype(np.bool_),
-    **{f"s{bits}": np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)},
-    **{f"u{bits}": np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)},
-    **{f"s{bits}": np.dtype(getattr(ml_dtypes, f"int{bits}")) for bits in (2, 4)},
-    **{f"u{bits}": np.dtype(getattr(ml_dtypes, f"uint{bits}")) for bits in (2, 4)},
-    "f16": np.dtype(np.float16),
-    "f32": np.dtype(np.float32),
-    "f64": np.dtype(np.float64),
-    "c64": np.dtype(np.complex64),
-    "c128": np.dtype(np.complex128),
-    "bf16": np.dtype(ml_dtypes.bfloat16),
-    "f4e2m1fn": np.dtype(ml_dtypes.float4_e2m1fn),
-    "f8e3m4": np.dtype(ml_dtypes.float8_e3m4),
-    "f8e4m3": np.dtype(ml_dtypes.float8_e4m3),
-    "f8e4m3b11fnuz": np.dtype(ml_dtypes.float8_e4m3b11fnuz),
-    "f8e4m3fn": np.dtype(ml_dtypes.float8_e4m3fn),
-    "f8e4m3fnuz": np.dtype(ml_dtypes.float8_e4m3fnuz),
-    "f8e5m2": np.dtype(ml_dtypes.float8_e5m2),
-    "f8e5m2fnuz": np.dtype(ml_dtypes.float8_e5m2fnuz),
-    "f8e8m0fnu": np.dtype(ml_dtypes.float8_e8m0fnu),
-}
+# NumPy's generators cannot fill one-bit integers.
+_WITHOUT_INPUTS = frozenset({"s1", "u1"})
 
 
 def dtype_of(element_type: str) -> np.dtype:
     """NumPy's type for an HLO element type.
 
     Raises:
-        TargetError: when there is none.
+        TargetError: when no input of it can be made.
     """
     try:
-        return _DTYPES[element_type]
-    except KeyError:
-        raise TargetError(
-            f"no input can be made of element type {element_type}; valid are {', '.join(sorted(_DTYPES))}"
-        ) from None
+        if element_type not in _WITHOUT_INPUTS:
+            return numpy_dtype(element_type)
+    except HloError as error:
+        raise TargetError(f"no input can be made: {error}") from None
+    raise TargetError(f"no input can be made of element type {element_type}; valid from two bits upwards")
 
 
 def default_spec(shape: Shape) -> InputSpec:

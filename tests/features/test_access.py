@@ -111,6 +111,18 @@ def test_gather_rows_is_contiguous_and_gather_elements_is_irregular(fusion):
     assert sites_of(elements, "parameter", 0)[0].dimension == IRREGULAR
 
 
+@pytest.mark.parametrize(
+    ("indices", "vector", "walked"), [("s32[2,30]{1,0}", 0, 1), ("s32[30,2]{1,0}", 1, 0)]
+)
+def test_gather_walks_its_indices_along_the_batch(fusion, indices, vector, walked):
+    kernel = fusion(
+        "  ROOT g = f32[30]{0} gather(p0, p1), offset_dims={}, collapsed_slice_dims={0,1}, "
+        f"start_index_map={{0,1}}, index_vector_dim={vector}, slice_sizes={{1,1}}",
+        "f32[50,60]{1,0}", indices, result="f32[30]{0}",
+    )  # fmt: skip
+    assert sites_of(kernel, "parameter", 1)[0].dimension == walked
+
+
 def test_in_place_update_computes_only_the_update(fusion):
     body = "  n = f32[1,8]{1,0} negate(p1)\n  ROOT u = f32[100,8]{1,0} dynamic-update-slice(p0, n, p2, p2)"
     shapes = ("f32[100,8]{1,0}", "f32[1,8]{1,0}", "s32[]")

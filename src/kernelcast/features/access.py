@@ -323,8 +323,9 @@ def _gather(use: _Use, site: Site) -> Site:
     key = use.keys.number("gather", site.key, use.operands[1], use.slot)
     if use.slot:
         batch = [d for d in range(use.shape.rank) if d not in numbers.offset_dims]
-        if site.dimension in batch and use.operand.rank:
-            inner = min(batch.index(site.dimension), use.operand.rank - 1)
+        if site.dimension in batch:
+            indexed = [d for d in range(use.operand.rank) if d != numbers.index_vector_dim]
+            inner = indexed[batch.index(site.dimension)]
             return Site(key, site.count, inner, site.step, site.extent)
         return _fixed(site, key)
     if site.dimension not in numbers.offset_dims:

@@ -10,10 +10,13 @@ from tests.jobs.tuning_fakes import MODULE, PriceEstimator, PriceTarget, chain_s
 from kernelcast.core.kernel import Kernel
 from kernelcast.core.timing import Timing
 from kernelcast.errors import SchemaError, TargetError
+from kernelcast.fusion.apply import apply
 from kernelcast.fusion.moves import Extensions
 from kernelcast.fusion.plan import FusionPlan, LibraryOff, Untouched
 from kernelcast.fusion.sample import all_fused
-from kernelcast.fusion.space import default, unfused
+from kernelcast.fusion.space import default, space_of, unfused
+from kernelcast.hlo.format import format_program
+from kernelcast.hlo.text import parse
 from kernelcast.jobs.tuning.autotune import TuningOptions, autotune, improvements
 from kernelcast.jobs.tuning.plan_search import (
     SearchOptions,
@@ -26,6 +29,7 @@ from kernelcast.jobs.tuning.plan_search import (
 )
 from kernelcast.jobs.tuning.replay import replay
 from kernelcast.jobs.tuning.result import TuningResult
+from kernelcast.jobs.tuning.trial_search import TrialOptions
 from kernelcast.search.anneal import AnnealingOptions, TraceStep
 
 FEW = SearchOptions(chains=4, annealing=AnnealingOptions(steps=40, pool=64))
@@ -37,16 +41,16 @@ def tuned(
     estimator: PriceEstimator | None = None,
     search: SearchOptions = FEW,
     device_s: float = 60.0,
+    trials: TrialOptions = TrialOptions(),  # noqa: B008 (immutable)
 ) -> TuningResult:
     ticks = iter(range(10**6))
     return autotune(
-        chain_space(),
         target,
         estimator or PriceEstimator(),
         program="chain",
         stablehlo=MODULE,
         estimator_name="prices",
-        options=TuningOptions(search=search, candidates=4, device_s=device_s),
+        options=TuningOptions(search=search, candidates=4, device_s=device_s, trials=trials),
         seed=0,
         clock=lambda: float(next(ticks)),
     )
@@ -156,6 +160,23 @@ def test_wrong_values_are_never_the_answer() -> None:
     assert not any(isinstance(t.outcome, Timing) for t in result.tried[3:])
 
 
+def test_plans_without_the_library_are_candidates_too() -> None:
+    """The compiler fuses nothing there; what the search makes of that is the answer if it is the fastest."""
+    other = format_program(apply(chain_space(), unfused(chain_space())))
+    target = PriceTarget(
+        noise=0.01,
+        library_off=other,
+        factor=lambda c: 3.0 if isinstance(c, FusionPlan) and c.space == chain_space().digest else 1.0,
+    )
+    result = tuned(target)
+    assert isinstance(result.answer, FusionPlan)
+    assert result.answer == all_fused(space_of(parse(other)))
+    spaces = [t.choice.space for t in result.tried if isinstance(t.choice, FusionPlan)]
+    assert len(spaces) == 4
+    assert spaces.count(chain_space().digest) == 2
+    assert replay(result, target).answer == result.answer
+
+
 def test_a_spent_budget_leaves_candidates_out() -> None:
     result = tuned(PriceTarget(), device_s=1.6)
     assert isinstance(result.tried[3].outcome, Timing)
@@ -189,8 +210,9 @@ def test_a_replay_measures_the_answer_again() -> None:
 
 def test_a_result_of_another_compiler_or_rules_is_refused() -> None:
     result = tuned(PriceTarget())
+    assert isinstance(result.answer, FusionPlan)
     with pytest.raises(SchemaError, match="for fusion space other of none 1; here none 1 makes"):
-        replay(replace(result, space="other"), PriceTarget())
+        replay(replace(result, answer=replace(result.answer, space="other")), PriceTarget())
     with pytest.raises(SchemaError, match="under rules other, this Kernelcast has"):
         replay(replace(result, rules="other"), PriceTarget())
 

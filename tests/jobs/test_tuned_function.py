@@ -14,6 +14,7 @@ from kernelcast.fusion.space import default, unfused
 from kernelcast.jobs.tuning.autotune import TuningOptions
 from kernelcast.jobs.tuning.plan_search import SearchOptions
 from kernelcast.jobs.tuning.replay import replay
+from kernelcast.jobs.tuning.spaces import spaces_of
 from kernelcast.jobs.tuning.tuned_function import compile_choice, tune_function
 from kernelcast.search.anneal import AnnealingOptions
 from kernelcast.targets import client
@@ -87,12 +88,14 @@ def test_arrays_of_numpy_are_taken_as_jax_takes_them(target: XlaCpu) -> None:
 
 def test_every_choice_compiles_in_this_process(target: XlaCpu) -> None:
     stablehlo = lower(model, *arguments()).stablehlo
-    space = target.space(stablehlo)
+    spaces = spaces_of(target, stablehlo)
+    space, library_off = spaces
     inputs = [np.asarray(x) for x in jax.tree.leaves(arguments())]
     expected = jax.tree.leaves(model(*arguments()))
-    for choice in (Untouched(), LibraryOff(), default(space), unfused(space), all_fused(space)):
+    plans = (default(space), unfused(space), all_fused(space), default(library_off), unfused(library_off))
+    for choice in (Untouched(), LibraryOff(), *plans):
         assert isinstance(choice, FusionPlan | Untouched | LibraryOff)
-        outputs = client.run(compile_choice(space, stablehlo, choice), inputs)
+        outputs = client.run(compile_choice(spaces, stablehlo, choice), inputs)
         for one, other in zip(expected, outputs, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 

@@ -60,6 +60,7 @@ def result() -> TuningResult:
         versions={"python": "3.11.2"},
         device_s=12.5,
         model_s=3.25,
+        kernels_timed=12,
         date="2026-01-01T00:00:00Z",
     )
 
@@ -89,7 +90,8 @@ def test_other_texts_are_no_choice() -> None:
         ("[]", "not a tuning result"),
         ('{"format": "kernelcast-plan", "version": 1}', "is a kernelcast-plan of version 1"),
         ('{"format": "kernelcast-tuning", "version": 99}', "version 99; this Kernelcast reads"),
-        ('{"format": "kernelcast-tuning", "version": 1}', "is damaged: KeyError"),
+        ('{"format": "kernelcast-tuning", "version": 1}', "version 1; this Kernelcast reads"),
+        ('{"format": "kernelcast-tuning", "version": 2}', "is damaged: KeyError"),
     ],
 )
 def test_other_files_are_refused(text: str, message: str, tmp_path: Path) -> None:

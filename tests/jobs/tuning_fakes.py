@@ -101,6 +101,7 @@ class PriceTarget:
 
     Attributes:
         calls: the choices of each call of ``time_programs``.
+        kernels: keys of the kernels that were timed alone.
     """
 
     def __init__(
@@ -109,18 +110,22 @@ class PriceTarget:
         noise: float = 0.0,
         factor: Callable[[FusionPlan | Untouched | LibraryOff], float] = lambda choice: 1.0,
         compile_s: float = 0.5,
+        kernel_s: float = 0.0,
         rounds: int = 24,
+        library_off: str | None = None,
     ) -> None:
         self.calls: list[list[FusionPlan | Untouched | LibraryOff]] = []
+        self.kernels: list[str] = []
         self._noise, self._factor, self._compile_s, self._rounds = noise, factor, compile_s, rounds
+        self._kernel_s, self._library_off = kernel_s, library_off
         self._rng = random.Random(0)
 
     @property
     def identity(self) -> TargetIdentity:
         return IDENTITY
 
-    def space(self, source: object, *arguments: object) -> FusionSpace:
-        return chain_space()
+    def space(self, source: object, *arguments: object, library: bool = True) -> FusionSpace:
+        return chain_space() if library or self._library_off is None else space_of(parse(self._library_off))
 
     def time_programs(
         self,
@@ -139,7 +144,8 @@ class PriceTarget:
                 outcome = self._outcome(space, choice)
                 if budget is not None:
                     budget.spend(self._compile_s)
-            text = format_program(apply(space, choice)) if isinstance(choice, FusionPlan) else _OWN_TEXT
+            home = self._home(space, choice)
+            text = format_program(apply(home, choice)) if isinstance(choice, FusionPlan) else _OWN_TEXT
             found.append(
                 ProgramTiming(
                     plan=choice, outcome=outcome, output_error=0.0, temporary_bytes=0, final_text=text
@@ -147,8 +153,15 @@ class PriceTarget:
             )
         return found
 
-    def time_kernels(self, candidates: Iterable[Candidate]) -> Iterator[tuple[str, Timing | Failure]]:
+    def time_kernels(
+        self, candidates: Iterable[Candidate], *, budget: DeviceBudget | None = None
+    ) -> Iterator[tuple[str, Timing | Failure]]:
         for candidate in candidates:
+            if budget is not None and budget.left_s <= 0:
+                return
+            if budget is not None:
+                budget.spend(self._kernel_s)
+            self.kernels.append(candidate.key)
             yield candidate.key, self._timing(price_s(candidate.kernel))
 
     def check_programs(
@@ -173,8 +186,14 @@ class PriceTarget:
         factor = self._factor(choice)
         if factor != factor:
             return Failure(reason=Reason.WRONG_RESULT, message="output 0 differs")
+        home = self._home(space, choice)
         plan = choice if isinstance(choice, FusionPlan) else default(space)
-        return self._timing(factor * sum(price_s(space.kernel(group)) for group in space.groups(plan)))
+        return self._timing(factor * sum(price_s(home.kernel(group)) for group in home.groups(plan)))
+
+    def _home(self, space: FusionSpace, choice: FusionPlan | Untouched | LibraryOff) -> FusionSpace:
+        if isinstance(choice, FusionPlan) and choice.space != space.digest:
+            return self.space(None, library=False)
+        return space
 
     def _timing(self, seconds: float) -> Timing:
         return Timing(

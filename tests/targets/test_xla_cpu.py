@@ -142,6 +142,38 @@ def test_times_programs_in_common_rounds(space: FusionSpace, xla_cpu: XlaCpu) ->
     assert 0 < budget.spent_s < 60
 
 
+def test_plans_of_both_spaces_run_side_by_side(xla_cpu: XlaCpu) -> None:
+    shape = jax.ShapeDtypeStruct((64, 96), "float32")
+    own, other = (xla_cpu.space(softmax_of_squares, shape, shape, library=on) for on in (True, False))
+    assert own.regions
+    assert not other.regions
+    assert own.digest != other.digest
+    plans = [Untouched(), default(own), default(other), unfused(other)]
+    checks = xla_cpu.check_programs(own, plans)
+    assert [c.failure for c in checks] == [None] * 4
+    assert all(c.output_error <= 1e-4 for c in checks)
+    again = xla_cpu.check_programs(other, plans)
+    assert [c.final_text for c in again] == [c.final_text for c in checks]
+
+
+def test_a_plan_of_another_program_fails(xla_cpu: XlaCpu, space: FusionSpace) -> None:
+    other = xla_cpu.space(lambda x: jnp.sin(x).sum(), jax.ShapeDtypeStruct((1000,), "float32"))
+    (check,) = xla_cpu.check_programs(space, [default(other)])
+    assert check.failure is not None
+    assert check.failure.reason is Reason.UNSUPPORTED
+    assert "the plan is of another program" in check.failure.message
+
+
+def test_a_budget_ends_the_timing_of_kernels(xla_cpu: XlaCpu, space: FusionSpace) -> None:
+    kernels = [space.kernel(group) for group in space.groups(unfused(space))]
+    candidates = [Candidate(key=str(n), kernel=kernel) for n, kernel in enumerate(kernels)]
+    assert list(xla_cpu.time_kernels(candidates, budget=DeviceBudget(limit_s=0.0))) == []
+    budget = DeviceBudget(limit_s=60.0)
+    outcomes = dict(xla_cpu.time_kernels(candidates, budget=budget))
+    assert set(outcomes) == {c.key for c in candidates}
+    assert 0 < budget.spent_s < 60
+
+
 def test_spent_budget_ends_the_rounds(xla_cpu: XlaCpu) -> None:
     other = xla_cpu.space(lambda x: jnp.sin(x).sum(), jax.ShapeDtypeStruct((1000,), "float32"))
     budget = DeviceBudget(limit_s=1e-6, spent_s=1e-6)

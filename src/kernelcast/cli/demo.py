@@ -71,7 +71,6 @@ def demo(
         )
         with status.status(f"tuning {named.name}"):
             result = autotune(
-                target.space(named.stablehlo),
                 target,
                 estimator.estimator,
                 program=named.name,

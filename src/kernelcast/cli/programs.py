@@ -150,7 +150,6 @@ def tune(
         )
     with XlaCpu(cpu=cpu) as target, stderr().status(f"tuning {named.name}"):
         result = autotune(
-            target.space(named.stablehlo),
             target,
             estimator.estimator,
             program=named.name,

@@ -135,6 +135,11 @@ class SumOfParts(Generic[S]):
         """The cached price of a part that has been asked before."""
         return self._known[key]
 
+    def ask_again(self) -> None:
+        """Renews the price of every known part: whoever gives them has learnt. Costs given before are old."""
+        keys = list(self._known)
+        self._known = dict(zip(keys, _checked(self._price(keys), len(keys)), strict=True))
+
     def _finite(self, part: Part) -> float:
         price = self._known[part.key]
         return 0.0 if math.isinf(price) else part.times * price

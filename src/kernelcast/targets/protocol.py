@@ -66,8 +66,13 @@ class DeviceBudget:
 class Fuses(Protocol):
     """Captures a program as this target compiles it, and opens the space of its fusion plans."""
 
-    def space(self, source: object, *arguments: object) -> FusionSpace:
-        """The fusion space of a program as captured by this target's compiler."""
+    def space(self, source: object, *arguments: object, library: bool = True) -> FusionSpace:
+        """The fusion space of a program as captured by this target's compiler.
+
+        Args:
+            library: whether the compiler may use its library; without it, generated loops stand in its
+                place, and the space is another one wherever the library had a part.
+        """
         ...
 
 
@@ -75,8 +80,14 @@ class Fuses(Protocol):
 class TimesKernels(Protocol):
     """Times kernels, each alone."""
 
-    def time_kernels(self, candidates: Iterable[Candidate]) -> Iterator[tuple[str, Timing | Failure]]:
-        """(key, outcome) as they become final; a crash costs one candidate."""
+    def time_kernels(
+        self, candidates: Iterable[Candidate], *, budget: DeviceBudget | None = None
+    ) -> Iterator[tuple[str, Timing | Failure]]:
+        """(key, outcome) as they become final; a crash costs one candidate.
+
+        Args:
+            budget: device seconds; when they are spent, what was not begun is left out.
+        """
         ...
 
 
@@ -92,5 +103,10 @@ class TimesPrograms(Protocol):
         budget: DeviceBudget | None = None,
         inputs: Mapping[int, np.ndarray] | None = None,
     ) -> list[ProgramTiming]:
-        """One entry per plan, in order; an A/A control of the default is always among the rounds."""
+        """One entry per plan, in order; an A/A control of the default is always among the rounds.
+
+        Args:
+            space: of the program, captured by this target. Plans may be of its other space too, with or
+                without the library, once that was captured.
+        """
         ...

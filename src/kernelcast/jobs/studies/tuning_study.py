@@ -24,14 +24,10 @@ from kernelcast.jobs.studies.journal import Journal
 from kernelcast.jobs.studies.tuning_report import CONDITIONS, DEVICE_LONG, MODEL, TuningReport, report
 from kernelcast.jobs.tuning.autotune import TuningOptions, autotune, improvements
 from kernelcast.jobs.tuning.device_search import fastest_on_device, search_on_device
-from kernelcast.jobs.tuning.plan_search import (
-    SearchOptions,
-    Start,
-    estimated_costs,
-    search_plans,
-    unlike_candidates,
-)
+from kernelcast.jobs.tuning.kernel_prices import KernelPrices
+from kernelcast.jobs.tuning.plan_search import SearchOptions, Start, unlike_candidates
 from kernelcast.jobs.tuning.result_file import write_tuning
+from kernelcast.jobs.tuning.trial_search import TrialOptions, search_with_trials
 from kernelcast.jobs.tuning_target import TuningTarget
 from kernelcast.search.anneal import AnnealingOptions
 from kernelcast.targets.lowering import lower
@@ -49,6 +45,7 @@ class StudyOptions:
         long_s: device seconds of the long search without the model.
         short_s: device seconds beside the model, and of the short search without it.
         default_s: device seconds of tuning from the default.
+        trials: of kernels, on which the device corrects the model.
         candidates: plans that the model sends to the device.
         model_steps: of each of the model's chains.
         model_chains: searched side by side.
@@ -58,6 +55,7 @@ class StudyOptions:
     long_s: float = 300.0
     short_s: float = 30.0
     default_s: float = 60.0
+    trials: TrialOptions = field(default_factory=TrialOptions)
     candidates: int = 10
     model_steps: int = 1500
     model_chains: int = 16
@@ -164,22 +162,32 @@ def _search_options(*, chains: int, annealing: AnnealingOptions) -> SearchOption
 
 
 def _by_model(study: TuningStudy, space: FusionSpace, inputs: Mapping[int, np.ndarray]) -> dict[str, Any]:
-    """The model searches; the device chooses among its best."""
+    """The model searches, corrected by kernels on the device, which then chooses among its best plans."""
     options = study.options
-    costs = estimated_costs(space, study.estimator)
+    prices = KernelPrices(
+        study.estimator, statistic=study.target.identity.label, optimism=options.trials.optimism
+    )
     searched = _search_options(
         chains=options.model_chains, annealing=AnnealingOptions(steps=options.model_steps, pool=256)
     )
-    begun = study.clock()
-    found = search_plans(space, costs, options=searched, seed=study.seed)
-    chosen = unlike_candidates(space, costs, found.pool, options.candidates)
-    model_s = study.clock() - begun
     budget = DeviceBudget(limit_s=options.short_s)
+    begun = study.clock()
+    (quest,) = search_with_trials(
+        [space],
+        study.target,
+        prices,
+        options=searched,
+        trials=options.trials,
+        budget=budget,
+        seed=study.seed,
+    )
+    chosen = unlike_candidates(space, quest.costs, quest.pool, options.candidates)
+    model_s = study.clock() - begun - budget.spent_s
     best = fastest_on_device(space, study.target, [f.state for f in chosen], budget=budget, inputs=inputs)
     return {
         "plan": encode_choice(best) if best is not None else "",
-        "device_s": budget.spent_s, "model_s": model_s, "evaluations": found.evaluations,
-        "trace": [asdict(step) for step in improvements(found.trace)],
+        "device_s": budget.spent_s, "model_s": model_s, "evaluations": quest.evaluations,
+        "kernels_timed": prices.timed, "trace": [asdict(step) for step in improvements(quest.trace)],
     }  # fmt: skip
 
 
@@ -209,7 +217,6 @@ def _default_entry(study: TuningStudy, name: str, program: StudiedProgram) -> di
     source, arguments = program.build()
     stablehlo = lower(source, *arguments).stablehlo
     result = autotune(
-        study.target.space(stablehlo),
         study.target,
         study.estimator,
         program=program.id,
@@ -220,6 +227,7 @@ def _default_entry(study: TuningStudy, name: str, program: StudiedProgram) -> di
                 chains=study.options.model_chains,
                 annealing=AnnealingOptions(steps=study.options.model_steps, pool=256),
             ),
+            trials=study.options.trials,
             candidates=study.options.candidates,
             device_s=study.options.default_s,
         ),

@@ -1,4 +1,4 @@
-"""Tuning the fusion of one program: the model searches, the device has the last word."""
+"""Tuning the fusion of one program: the model searches, the device corrects it and has the last word."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from itertools import zip_longest
 
 import numpy as np
 
 from kernelcast.core.estimate import Estimator
 from kernelcast.core.timing import Timing
 from kernelcast.errors import TargetError
-from kernelcast.fusion.plan import LibraryOff, Untouched
-from kernelcast.fusion.space import FusionSpace
+from kernelcast.fusion.plan import FusionPlan, LibraryOff, Untouched
 from kernelcast.jobs.as_json import Choice
 from kernelcast.jobs.tuning.judging import judge
-from kernelcast.jobs.tuning.plan_search import SearchOptions, estimated_costs, search_plans, unlike_candidates
+from kernelcast.jobs.tuning.kernel_prices import KernelPrices
+from kernelcast.jobs.tuning.plan_search import SearchOptions, unlike_candidates
 from kernelcast.jobs.tuning.result import Tried, TuningResult
+from kernelcast.jobs.tuning.spaces import spaces_of
+from kernelcast.jobs.tuning.trial_search import Quest, TrialOptions, search_with_trials
 from kernelcast.jobs.tuning_target import TuningTarget
 from kernelcast.report.provenance import versions
-from kernelcast.search.anneal import TraceStep
+from kernelcast.search.anneal import Found, TraceStep
 from kernelcast.targets.protocol import DeviceBudget, ProgramTiming
 
 # What is tried starts with the untouched default and its A/A control; candidates follow.
@@ -33,18 +36,21 @@ class TuningOptions:
     """How a program is tuned.
 
     Attributes:
-        search: by the model.
-        candidates: how many plans are timed, besides both defaults.
+        search: by the model, in each space of the program.
+        trials: of single kernels, on which the device corrects the model.
+        library_off: search without the compiler's library too.
+        candidates: how many whole plans are timed, besides both defaults.
         device_s: budget of device seconds.
     """
 
     search: SearchOptions = field(default_factory=SearchOptions)
+    trials: TrialOptions = field(default_factory=TrialOptions)
+    library_off: bool = True
     candidates: int = 8
     device_s: float = 30.0
 
 
 def autotune(
-    space: FusionSpace,
     target: TuningTarget,
     estimator: Estimator,
     *,
@@ -59,9 +65,10 @@ def autotune(
 ) -> TuningResult:
     """The fastest plan found for a program, or its default where none is faster beyond the noise.
 
-    The estimator stands in for the hardware during the search; then the best few plans that differ in what
-    matters run on the device in turn with the untouched default, its A/A control and the library-off default.
-    The winner of the even rounds is the answer if it beats the default on the odd ones.
+    The estimator stands in for the hardware during the search, and the device times the kernels that decide
+    it; then the best few plans that differ in what matters run on the device in turn with the untouched
+    default, its A/A control and the library-off default. The winner of the even rounds is the answer if it
+    beats the default on the odd ones.
 
     Args:
         program: name for people. stablehlo: the program, kept in the result for replays.
@@ -71,15 +78,26 @@ def autotune(
     Raises:
         TargetError: the default itself cannot be timed.
     """
+    spaces = spaces_of(target, stablehlo)
+    space = spaces[0]
+    budget = DeviceBudget(limit_s=options.device_s)
+    prices = KernelPrices(estimator, statistic=target.identity.label, optimism=options.trials.optimism)
     begun = clock()
-    costs = estimated_costs(space, estimator)
-    found = search_plans(space, costs, options=options.search, seed=seed, clock=clock)
-    chosen = unlike_candidates(space, costs, found.pool, options.candidates)
-    model_s = clock() - begun
+    quests = search_with_trials(
+        spaces if options.library_off else spaces[:1],
+        target,
+        prices,
+        options=options.search,
+        trials=options.trials,
+        budget=budget,
+        seed=seed,
+        clock=clock,
+    )
+    chosen = best_of_each(quests, options.candidates)
+    model_s = clock() - begun - budget.spent_s
 
     choices: list[Choice] = [Untouched(), Untouched(), LibraryOff(), *(f.state for f in chosen)]
     predicted = [math.nan, math.nan, math.nan, *(f.cost for f in chosen)]
-    budget = DeviceBudget(limit_s=options.device_s)
     timed = target.time_programs(space, choices, budget=budget, inputs=inputs)
     tried = tuple(map(_tried, timed, predicted))
     default, control = _timing(tried[0]), _timing(tried[1])
@@ -97,7 +115,8 @@ def autotune(
         answer=Untouched() if judgement.answer is None else tried[_FIRST_CANDIDATE + judgement.answer].choice,
         judgement=judgement,
         tried=tried,
-        trace=improvements(found.trace),
+        trace=tuple(step for quest in quests for step in improvements(quest.trace)),
+        kernels_timed=prices.timed,
         estimator=estimator_name,
         options=asdict(options),
         seed=seed,
@@ -107,6 +126,16 @@ def autotune(
         model_s=model_s,
         date=now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
+
+
+def best_of_each(quests: Sequence[Quest], count: int) -> list[Found[FusionPlan]]:
+    """The best unlike plans of each search in turn, so many in all, the cheapest first.
+
+    In turn, since the sum of kernels compares plans of one space better than plans of two.
+    """
+    best = [unlike_candidates(quest.space, quest.costs, quest.pool, count) for quest in quests]
+    in_turn = [found for place in zip_longest(*best) for found in place if found is not None]
+    return sorted(in_turn[:count], key=lambda found: found.cost)
 
 
 def improvements(trace: Sequence[TraceStep]) -> tuple[TraceStep, ...]:

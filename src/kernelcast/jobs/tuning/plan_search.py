@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import cycle, islice
 from typing import cast
 
 from kernelcast.core.estimate import Estimator
+from kernelcast.core.kernel import Kernel
 from kernelcast.fusion.grouping import KernelGroup
 from kernelcast.fusion.moves import Extensions, random_step
 from kernelcast.fusion.plan import FusionPlan
@@ -61,16 +63,19 @@ def search_plans(
     options: SearchOptions,
     seed: int,
     clock: Callable[[], float] = lambda: 0.0,
+    starts: Sequence[FusionPlan] = (),
 ) -> Annealed[FusionPlan]:
     """The plans of lowest cost that annealing finds.
 
     Args:
         costs: of plans; ``estimated_costs`` for a model, or a device's.
         clock: for ``options.annealing.seconds``.
+        starts: plans that the chains start from in turn, in place of ``options.start``.
     """
     refused = {default(space)} if options.forbid_default else frozenset[FusionPlan]()
+    dealt = list(islice(cycle(starts), options.chains)) if starts else start_plans(space, options, seed)
     return anneal(
-        [(plan, plan) for plan in start_plans(space, options, seed)],
+        [(plan, plan) for plan in dealt],
         propose=lambda plan, rng: propose(space, plan, rng, options.extensions),
         costs=costs,
         options=options.annealing,
@@ -117,11 +122,22 @@ def estimated_costs(space: FusionSpace, estimator: Estimator) -> SumOfParts[Fusi
     start has already counts as nothing in every plan that keeps it.
     """
 
-    def price(groups: Sequence[Hashable]) -> list[float]:
-        kernels = [space.kernel(cast("KernelGroup", group)) for group in groups]
-        return [math.inf if math.isnan(s) else s for s in map(float, estimator.estimate(kernels).seconds)]
+    return priced_costs(
+        space,
+        lambda kernels: [
+            math.inf if math.isnan(s) else s for s in map(float, estimator.estimate(kernels).seconds)
+        ],
+    )
 
-    return SumOfParts(parts=lambda plan: _parts(space, space.groups(plan)), price=price)
+
+def priced_costs(
+    space: FusionSpace, price: Callable[[Sequence[Kernel]], Sequence[float]]
+) -> SumOfParts[FusionPlan]:
+    """Costs of plans by the prices of their kernels; infinity for a kernel that no move may add."""
+    return SumOfParts(
+        parts=lambda plan: _parts(space, space.groups(plan)),
+        price=lambda groups: price([space.kernel(cast("KernelGroup", group)) for group in groups]),
+    )
 
 
 def unlike_candidates(
@@ -136,14 +152,24 @@ def unlike_candidates(
     chosen: list[Found[FusionPlan]] = []
     others: list[Found[FusionPlan]] = []
     for found in pool:
-        matter = frozenset(
-            group
-            for group in space.groups(found.state)
-            if space.multiplicity(group).value * costs.price_of(group) >= _NOTICEABLE * found.cost
-        )
+        matter = frozenset(noticeable(space, costs, found))
         (others if matter in seen else chosen).append(found)
         seen.add(matter)
     return (chosen + others)[:count]
+
+
+def noticeable(
+    space: FusionSpace, costs: SumOfParts[FusionPlan], found: Found[FusionPlan]
+) -> list[KernelGroup]:
+    """The kernels of a plan that take a noticeable share of it, the costliest first.
+
+    One that nobody knows a price of is among them: what it takes is left out of the plan's cost.
+    """
+    shares = {
+        group: space.multiplicity(group).value * costs.price_of(group) for group in space.groups(found.state)
+    }
+    kept = [group for group, share in shares.items() if share >= _NOTICEABLE * found.cost]
+    return sorted(kept, key=shares.__getitem__, reverse=True)
 
 
 def _parts(space: FusionSpace, groups: Sequence[KernelGroup]) -> tuple[Part, ...]:

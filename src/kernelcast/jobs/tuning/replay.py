@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelcast.core.identity import TargetIdentity
@@ -12,6 +13,7 @@ from kernelcast.fusion.space import FusionSpace
 from kernelcast.jobs.as_json import Choice
 from kernelcast.jobs.comparison import Ratio, time_ratio
 from kernelcast.jobs.tuning.result import TuningResult
+from kernelcast.jobs.tuning.spaces import spaces_of
 from kernelcast.jobs.tuning_target import TuningTarget
 from kernelcast.targets.protocol import DeviceBudget, ProgramTiming
 
@@ -50,8 +52,9 @@ def replay(result: TuningResult, target: TuningTarget, *, device_s: float = 30.0
             meaning here.
         TargetError: the default or the answer cannot be timed.
     """
-    space = target.space(result.stablehlo)
-    check_space(result, space, target.identity)
+    spaces = spaces_of(target, result.stablehlo)
+    space = spaces[0]
+    check_spaces(result, spaces, target.identity)
     choices: list[Choice] = [Untouched(), Untouched(), LibraryOff(), result.answer]
     timed = target.time_programs(space, choices, budget=DeviceBudget(limit_s=device_s))
     default, control, answer = (
@@ -71,23 +74,25 @@ def replay(result: TuningResult, target: TuningTarget, *, device_s: float = 30.0
     )
 
 
-def check_space(result: TuningResult, space: FusionSpace, target: TargetIdentity) -> None:
-    """Nothing, where a result's plans have a meaning in a space.
+def check_spaces(result: TuningResult, spaces: Sequence[FusionSpace], target: TargetIdentity) -> None:
+    """Nothing, where a result's answer has a meaning in one of the program's spaces.
 
     Raises:
         SchemaError: they have not; says what differs.
     """
     if not isinstance(result.answer, FusionPlan):
         return
-    if result.rules != space.rules.identity:
+    rules = spaces[0].rules.identity
+    if result.rules != rules:
         raise SchemaError(
-            f"the result was tuned under rules {result.rules}, this Kernelcast has {space.rules.identity}: "
-            "tune the program again"
+            f"the result was tuned under rules {result.rules}, this Kernelcast has {rules}: tune the program "
+            "again"
         )
-    if result.space != space.digest:
+    known = [space.digest for space in spaces]
+    if result.answer.space not in known:
         raise SchemaError(
-            f"the result is for fusion space {result.space} of {result.target.compiler}; here "
-            f"{target.compiler} makes {space.digest} of the same program: tune it again"
+            f"the result is for fusion space {result.answer.space} of {result.target.compiler}; here "
+            f"{target.compiler} makes {' and '.join(known)} of the same program: tune it again"
         )
 
 

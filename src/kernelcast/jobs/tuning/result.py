@@ -40,7 +40,7 @@ class TuningResult:
     Attributes:
         program: a zoo id, a file name or a function's name; for people.
         stablehlo: the program itself, so that the file can be replayed alone.
-        space: digest of the fusion space that the plans belong to.
+        space: digest of the program's own fusion space; plans may also be of the one without the library.
         rules: name and version of the legality rules.
         answer: what to run; ``Untouched`` where nothing passed the guard.
         judgement: how the answer was chosen and what it gains; its candidates are ``tried`` from the third.
@@ -52,6 +52,7 @@ class TuningResult:
         target: whose times these are; ``target.threads`` says for how many threads the answer is measured.
         versions: of Python and libraries.
         device_s: device seconds spent. model_s: seconds spent searching, apart from those.
+        kernels_timed: kernels of which the search used the device's times in place of the estimator's.
         date: ISO, UTC.
     """
 
@@ -70,4 +71,5 @@ class TuningResult:
     versions: Mapping[str, str]
     device_s: float
     model_s: float
+    kernels_timed: int
     date: str

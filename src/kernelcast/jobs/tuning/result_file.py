@@ -26,7 +26,7 @@ from kernelcast.report.files import read_text
 from kernelcast.search.anneal import TraceStep
 
 FORMAT = "kernelcast-tuning"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 def write_tuning(result: TuningResult, path: Path) -> None:
@@ -93,6 +93,7 @@ def _to_json(result: TuningResult) -> dict[str, Any]:
         "versions": dict(result.versions),
         "device_s": result.device_s,
         "model_s": result.model_s,
+        "kernels_timed": result.kernels_timed,
         "date": result.date,
         "stablehlo": result.stablehlo,
     }
@@ -133,6 +134,7 @@ def _from_json(record: Mapping[str, Any]) -> TuningResult:
         versions=dict(record["versions"]),
         device_s=float(record["device_s"]),
         model_s=float(record["model_s"]),
+        kernels_timed=int(record["kernels_timed"]),
         date=str(record["date"]),
     )
 

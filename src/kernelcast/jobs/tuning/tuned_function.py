@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from kernelcast.hlo.format import format_program
 from kernelcast.jobs.as_json import Choice
 from kernelcast.jobs.tuning.autotune import TuningOptions, autotune
 from kernelcast.jobs.tuning.result import TuningResult
+from kernelcast.jobs.tuning.spaces import space_of_plan, spaces_of
 from kernelcast.targets import client
 from kernelcast.targets.lowering import lower
 from kernelcast.targets.pjrt.imposed import compile_as
@@ -89,9 +90,7 @@ def tune_function(
             "them over: it copies. Pass copies_are_acceptable=True, or tune the function without donation"
         )
     leaves, in_tree = jax.tree.flatten(arguments)
-    space = target.space(lowering.stablehlo)
     result = autotune(
-        space,
         target,
         estimator,
         program=getattr(function, "__name__", type(function).__name__),
@@ -107,7 +106,7 @@ def tune_function(
         },
     )
     tuned = TunedFunction(
-        executable=compile_choice(space, lowering.stablehlo, result.answer),
+        executable=compile_choice(spaces_of(target, lowering.stablehlo), lowering.stablehlo, result.answer),
         shapes=tuple(jax.ShapeDtypeStruct(np.shape(x), jax.dtypes.result_type(x)) for x in leaves),
         in_tree=in_tree,
         out_tree=jax.tree.structure(jax.eval_shape(function, *arguments)),
@@ -116,10 +115,15 @@ def tune_function(
     return tuned, result
 
 
-def compile_choice(space: FusionSpace, stablehlo: str, choice: Choice) -> client.Executable:
-    """An executable of this process for a plan or a default of a program."""
+def compile_choice(spaces: Sequence[FusionSpace], stablehlo: str, choice: Choice) -> client.Executable:
+    """An executable of this process for a plan or a default of a program.
+
+    Args:
+        spaces: as ``spaces_of`` gives them: only the first was made with the library.
+    """
     if isinstance(choice, FusionPlan):
-        return compile_as(stablehlo, format_program(apply(space, choice)))[0]
+        space = space_of_plan(spaces, choice)
+        return compile_as(stablehlo, format_program(apply(space, choice)), library=space is spaces[0])[0]
     return client.compile_program(stablehlo, library=isinstance(choice, Untouched))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Self
 
 import numpy as np
@@ -20,7 +21,7 @@ from kernelcast.hlo.format import format_program
 from kernelcast.hlo.text import parse
 from kernelcast.targets import client
 from kernelcast.targets.chip import chip_name
-from kernelcast.targets.lowering import Lowering, lower
+from kernelcast.targets.lowering import lower
 from kernelcast.targets.pjrt.device import Device, DeviceBoot
 from kernelcast.targets.pjrt.kernel_timer import KernelTimer
 from kernelcast.targets.pjrt.options import XlaCpuOptions as XlaCpuOptions
@@ -74,7 +75,7 @@ class XlaCpu:
         self._kernel_timer = KernelTimer(
             self._worker, self.options.kernels, statistic=self.options.label, sleep=sleep
         )
-        self._lowerings: dict[str, Lowering] = {}
+        self._captured: dict[str, _Captured] = {}
         self._program_timer: tuple[object, ProgramTimer] | None = None
 
     def __enter__(self) -> Self:
@@ -108,11 +109,12 @@ class XlaCpu:
         """The worker process, for probes of the machine."""
         return self._worker
 
-    def space(self, source: object, *arguments: object) -> FusionSpace:
+    def space(self, source: object, *arguments: object, library: bool = True) -> FusionSpace:
         """The fusion space of a program as XLA:CPU compiles it for one thread.
 
         Args:
             source: as ``lower`` takes it.
+            library: whether XLA may use its library for dots, convolutions and reductions.
 
         Raises:
             TargetError: XLA cannot compile the program.
@@ -123,8 +125,12 @@ class XlaCpu:
                 "parameters %s are donated; they are copied here, since an imposed module loses donation",
                 ", ".join(map(str, lowering.donated)),
             )
-        space = space_of(parse(self.capture(lowering.stablehlo)))
-        self._lowerings[space.digest] = lowering
+        space = space_of(parse(self.capture(lowering.stablehlo, library=library)))
+        known = self._captured.get(space.digest)
+        # A program that has no use for the library has the same space without it.
+        if known is None or known.stablehlo != lowering.stablehlo:
+            captured = _Captured(space=space, stablehlo=lowering.stablehlo, library=library)
+            self._captured[space.digest] = captured
         return space
 
     def capture(self, stablehlo: str, *, library: bool = True) -> str:
@@ -141,12 +147,26 @@ class XlaCpu:
             raise TargetError(f"XLA cannot compile the program: {answer}")
         return answer
 
-    def time_kernels(self, candidates: Iterable[Candidate]) -> Iterator[tuple[str, Timing | Failure]]:
+    def time_kernels(
+        self, candidates: Iterable[Candidate], *, budget: DeviceBudget | None = None
+    ) -> Iterator[tuple[str, Timing | Failure]]:
         """(key, outcome) as they become final; candidates are drawn as they are needed.
 
         A candidate with a tile fails: this target has none.
+
+        Args:
+            budget: device seconds; when they are spent, no further batch is begun, and what was begun is
+                finished.
         """
-        return self._kernel_timer.time(candidates)
+        if budget is None:
+            yield from self._kernel_timer.time(candidates)
+            return
+        before_s = self._worker.busy_s
+        for key, outcome in self._kernel_timer.time(takewhile(lambda _: budget.left_s > 0, candidates)):
+            budget.spend(self._worker.busy_s - before_s)
+            before_s = self._worker.busy_s
+            yield key, outcome
+        budget.spend(self._worker.busy_s - before_s)
 
     def time_programs(
         self,
@@ -163,7 +183,7 @@ class XlaCpu:
         max(8 × default, 32 ms) get three rounds only.
 
         Args:
-            space: captured by this target.
+            space: captured by this target; plans may be of another space of the same program.
             budget: device seconds; when it is spent, what was not compiled fails and the rounds end.
             inputs: values by parameter number; missing ones are made up (seed 0).
 
@@ -219,7 +239,7 @@ class XlaCpu:
                 case LibraryOff():
                     forms.append(Form(library=False))
                 case FusionPlan():
-                    forms.append(_imposed(space, plan, verbatim=verbatim))
+                    forms.append(self._imposed(space, plan, verbatim=verbatim))
         return timer, forms
 
     def _timer_of(self, space: FusionSpace, inputs: Mapping[int, np.ndarray] | None) -> ProgramTimer:
@@ -232,14 +252,38 @@ class XlaCpu:
             if kept_key == key and timer.default.failure is None and timer.control.failure is None:
                 return timer
             timer.close((timer.default, timer.control))
-        lowering = self._lowerings.get(space.digest)
-        if lowering is None:
+        timer = ProgramTimer(self._worker, self._captured_as(space).stablehlo, arrays, self.options.programs)
+        self._program_timer = (key, timer)
+        return timer
+
+    def _captured_as(self, space: FusionSpace) -> _Captured:
+        captured = self._captured.get(space.digest)
+        if captured is None:
             raise TargetError(
                 f"space {space.digest} was not captured by this target; make it with target.space(program)"
             )
-        timer = ProgramTimer(self._worker, lowering.stablehlo, arrays, self.options.programs)
-        self._program_timer = (key, timer)
-        return timer
+        return captured
+
+    def _imposed(self, space: FusionSpace, plan: FusionPlan, *, verbatim: bool) -> Form:
+        """The form of a plan, which may be of the program's other space."""
+        other = self._captured.get(plan.space)
+        home = self._captured_as(space)
+        if other is None or other.stablehlo != home.stablehlo:
+            other = replace(home, space=space)  # whose check then says what is wrong with the plan
+        try:
+            text = format_program(apply(other.space, plan, verbatim=verbatim))
+        except PlanError as error:
+            return Form(failure=Failure(reason=Reason.UNSUPPORTED, message=str(error)))
+        return Form(text=text, library=other.library)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Captured:
+    """A space, the program that it is of, and whether the compiler could use its library."""
+
+    space: FusionSpace
+    stablehlo: str
+    library: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,13 +300,6 @@ class PlanCheck:
     failure: Failure | None
     output_error: float
     final_text: str
-
-
-def _imposed(space: FusionSpace, plan: FusionPlan, *, verbatim: bool) -> Form:
-    try:
-        return Form(text=format_program(apply(space, plan, verbatim=verbatim)))
-    except PlanError as error:
-        return Form(failure=Failure(reason=Reason.UNSUPPORTED, message=str(error)))
 
 
 def _result(plan: Choice, form: Form, outcome: Timing | Failure) -> ProgramTiming:

@@ -12,6 +12,7 @@ from kernelcast.core.estimate import Estimates, estimates_of
 from kernelcast.core.kernel import Kernel
 from kernelcast.core.timing import Clock, Failure, Reason, Sample, Statistic, Timing
 from kernelcast.errors import PlanError
+from kernelcast.fusion.moves import Extensions
 from kernelcast.fusion.sample import all_fused
 from kernelcast.fusion.space import default, unfused
 from kernelcast.jobs.tuning.kernel_prices import KernelPrices
@@ -21,7 +22,9 @@ from kernelcast.jobs.tuning.trial_search import Quest, TrialOptions, search_with
 from kernelcast.search.anneal import AnnealingOptions
 from kernelcast.targets.protocol import DeviceBudget
 
-FEW = SearchOptions(chains=4, annealing=AnnealingOptions(steps=40, pool=64))
+FEW = SearchOptions(
+    chains=4, annealing=AnnealingOptions(steps=40, pool=64), extensions=Extensions(emissions=False)
+)
 
 
 class WrongEstimator:

@@ -13,6 +13,7 @@ from kernelcast.errors import PlanError, SchemaError, StoreError
 from kernelcast.fusion.plan import FusionPlan, Group, LibraryOff, Untouched
 from kernelcast.jobs.as_json import decode_choice, encode_choice
 from kernelcast.jobs.tuning.judging import judge
+from kernelcast.jobs.tuning.refine import Explored
 from kernelcast.jobs.tuning.result import Tried, TuningResult
 from kernelcast.jobs.tuning.result_file import read_tuning, write_tuning
 from kernelcast.search.anneal import TraceStep
@@ -61,6 +62,7 @@ def result() -> TuningResult:
         device_s=12.5,
         model_s=3.25,
         kernels_timed=12,
+        explored=(Explored(plan=PLAN, predicted_s=math.nan, ratio=0.75, batches=2),),
         date="2026-01-01T00:00:00Z",
     )
 

@@ -134,6 +134,7 @@ class PriceTarget:
         *,
         budget: DeviceBudget | None = None,
         inputs: Mapping[int, np.ndarray] | None = None,
+        gated_rounds: int | None = None,
     ) -> list[ProgramTiming]:
         self.calls.append(list(plans))
         found: list[ProgramTiming] = []

@@ -68,7 +68,9 @@ def _scheduled(
     members: list[int] = []
     for group in space.scope_groups(plan, number):
         unit_of.update(dict.fromkeys(group.roots, len(units)))
-        units.append(emit(scope, group, prefix=space.fused_prefix, verbatim=verbatim))
+        units.append(
+            emit(scope, group, prefix=space.fused_prefix, verbatim=verbatim, library=space.rules.library)
+        )
         priority.append(max(scope.nodes[root].slot for root in group.roots))
         members.append(group.members)
     needed = {scope.root, *(operand for unit in units for operand in unit.operands)}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kernelcast.core.kernel import Kernel
 from kernelcast.fusion.extract import kernel_of
 from kernelcast.fusion.graph import Node, Scope
 from kernelcast.fusion.grouping import Form, KernelGroup, bits, is_default, operands_of
+from kernelcast.fusion.library import Library
 from kernelcast.hlo.program import Computation, Instruction, Program
 from kernelcast.hlo.shape import tuple_shape
 
@@ -28,7 +29,14 @@ class Emitted:
     computation: Computation | None = None
 
 
-def emit(scope: Scope, group: KernelGroup, *, prefix: str, verbatim: bool = True) -> Emitted:
+def emit(
+    scope: Scope,
+    group: KernelGroup,
+    *,
+    prefix: str,
+    verbatim: bool = True,
+    library: Library | None = None,
+) -> Emitted:
     """The instructions of one kernel.
 
     Args:
@@ -36,7 +44,8 @@ def emit(scope: Scope, group: KernelGroup, *, prefix: str, verbatim: bool = True
         group: what it computes.
         prefix: of the names of new fused computations.
         verbatim: emit a kernel that the compiler's module has exactly as it stands there: name, operand
-            order, body with its duplicates, attributes. Library calls always are.
+            order, body with its duplicates, attributes. Its library calls always are.
+        library: runs kernels that a plan hands to it.
     """
     root = group.roots[0]
     if group.form is Form.WHOLE:
@@ -46,7 +55,9 @@ def emit(scope: Scope, group: KernelGroup, *, prefix: str, verbatim: bool = True
         return _as_it_is(scope, kernel.instruction, kernel.operands, root)
     if group.form is Form.BARE:
         return _as_it_is(scope, scope.nodes[root].instruction, scope.nodes[root].operands, root)
-    return _fusion(scope, group, prefix)
+    if group.form is Form.OFFLOADED and library is not None:
+        return _fusion(scope, group, prefix, ("kind", "kCustom"), ("backend_config", library.backend_config))
+    return _fusion(scope, group, prefix, ("kind", "kLoop"))
 
 
 def result_name(scope: Scope, number: int) -> str:
@@ -58,14 +69,16 @@ def result_name(scope: Scope, number: int) -> str:
     return node.instruction.name if is_original else f"{node.instruction.name}.out"
 
 
-def lone_kernel(original: Program, scope: Scope, group: KernelGroup, *, prefix: str) -> Kernel:
+def lone_kernel(
+    original: Program, scope: Scope, group: KernelGroup, *, prefix: str, library: Library | None = None
+) -> Kernel:
     """One kernel of a plan as a closed sub-program.
 
     Args:
         original: holds the computations that it may call.
-        prefix: as in ``emit``.
+        prefix: as in ``emit``. library: as in ``emit``.
     """
-    emitted = emit(scope, group, prefix=prefix)
+    emitted = emit(scope, group, prefix=prefix, library=library)
     launched = replace(emitted.instructions[0], attributes=_without_control(emitted.instructions[0]))
     arguments = [
         scope.nodes[number].instruction
@@ -104,8 +117,8 @@ def _as_it_is(scope: Scope, instruction: Instruction, operands: tuple[int, ...],
     return Emitted(instructions=(renamed,), operands=operands)
 
 
-def _fusion(scope: Scope, group: KernelGroup, prefix: str) -> Emitted:
-    """A new generated fusion; scalar constants stand inside."""
+def _fusion(scope: Scope, group: KernelGroup, prefix: str, *attributes: tuple[str, str]) -> Emitted:
+    """A new fusion with these attributes; scalar constants stand inside."""
     name = result_name(scope, group.roots[0])
     outside = operands_of(scope, group)
     members = list(bits(group.members))
@@ -143,7 +156,7 @@ def _fusion(scope: Scope, group: KernelGroup, prefix: str) -> Emitted:
             for member in members
         ),
     ]
-    return _launch(scope, group, f"{prefix}{name}", name, tuple(outside), inner, body)
+    return _launch(scope, group, f"{prefix}{name}", name, tuple(outside), inner, body, attributes)
 
 
 def _launch(
@@ -154,11 +167,12 @@ def _launch(
     operands: tuple[int, ...],
     inner: dict[int, str],
     body: Iterable[Instruction],
+    kind: Sequence[tuple[str, str]],
 ) -> Emitted:
     """The fused computation and the instruction that launches it."""
     shapes = [scope.nodes[root].instruction.shape for root in group.roots]
     metadata = scope.nodes[group.roots[0]].instruction.attribute("metadata")
-    attributes = [("kind", "kLoop"), ("calls", f"%{computation_name}")]
+    attributes = [kind[0], ("calls", f"%{computation_name}"), *kind[1:]]
     fusion = Instruction(
         name=name,
         opcode="fusion",

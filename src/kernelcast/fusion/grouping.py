@@ -25,6 +25,7 @@ class Form(StrEnum):
 
     WHOLE = "whole"  # an instruction that no plan takes apart
     LIBRARY = "library"  # the original library call
+    OFFLOADED = "offloaded"  # a library call of the plan's own
     FUSED = "fused"  # generated loops
     BARE = "bare"  # one operation as it is
 
@@ -169,7 +170,7 @@ def group_of(
     loops: int,
     root: int,
     *,
-    bare: bool | None = None,
+    emission: str = "",
 ) -> KernelGroup:
     """The kernel of one result.
 
@@ -177,7 +178,7 @@ def group_of(
         number: of the scope.
         fused: normal form.
         root: a node that the plan writes to memory.
-        bare: how a single operation is emitted; None for the habit of the target.
+        emission: a legal exception; empty for the habit of the target.
     """
     node = scope.nodes[root]
     if node.rule is None:
@@ -187,9 +188,10 @@ def group_of(
         return KernelGroup(scope=number, roots=(root,), members=members, form=Form.LIBRARY)
     members = closure(edges, fused, (root,))
     form = Form.FUSED
-    if members == 1 << root:
-        if bare is None:
-            bare = is_bare_by_habit(scope, root)
+    if emission == "library":
+        form = Form.OFFLOADED
+    elif members == 1 << root:
+        bare = emission == "bare" if emission else is_bare_by_habit(scope, root)
         form = Form.BARE if bare else Form.FUSED
     return KernelGroup(scope=number, roots=(root,), members=members, form=form)
 
@@ -236,7 +238,7 @@ def too_large(scope: Scope, group: KernelGroup, rules: Rules) -> str:
     keep the index share one evaluation, each other user adds its own. This follows the counting of XLA's
     FusionNodeIndexingEvaluation, for code (copies) and for run time (elements).
     """
-    if group.form is not Form.FUSED or is_default(scope, group):
+    if group.form not in (Form.FUSED, Form.OFFLOADED) or is_default(scope, group):
         return ""
     count = group.members.bit_count()
     if count > rules.max_members:

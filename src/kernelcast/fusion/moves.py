@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kernelcast.errors import PlanError
 from kernelcast.fusion.graph import NO_REGION
 from kernelcast.fusion.grouping import KernelGroup, bits
-from kernelcast.fusion.plan import FusionPlan, Group
+from kernelcast.fusion.plan import FusionPlan, Group, Setting
 from kernelcast.fusion.space import FusionSpace
 
 # In spaces with few decisions most draws are illegal.
@@ -28,6 +28,7 @@ class Move:
         edges: bits of the edges to flip.
         loops: bits of the regions to flip between library and loops.
         drop, add: multi-output groups to dissolve and to make.
+        unset, set: exceptions in emission to end and to make.
     """
 
     kind: str
@@ -35,6 +36,8 @@ class Move:
     loops: int = 0
     drop: tuple[Group, ...] = ()
     add: tuple[Group, ...] = ()
+    unset: tuple[Setting, ...] = ()
+    set: tuple[Setting, ...] = ()
 
     def __str__(self) -> str:
         return self.kind
@@ -65,12 +68,14 @@ class Extensions:
     Attributes:
         regions: library calls may become loops.
         groups: results of equal dimensions may share one kernel.
+        emissions: one operation may be emitted bare, and kernels be handed to the library.
         reverts: moves may take over one kernel of the compiler's default; off in studies that ask whether a
             search finds its own way.
     """
 
     regions: bool = True
     groups: bool = True
+    emissions: bool = True
     reverts: bool = True
 
 
@@ -98,7 +103,7 @@ def apply_move(space: FusionSpace, plan: FusionPlan, move: Move) -> MoveResult:
             plan.fused ^ move.edges,
             loops=plan.loops ^ move.loops,
             groups=groups,
-            settings=plan.settings,
+            settings=(*(s for s in plan.settings if s not in move.unset), *move.set),
             near=plan,
         )
     except PlanError as error:
@@ -121,6 +126,8 @@ def _between(old: FusionPlan, new: FusionPlan, kind: str) -> Move:
         loops=old.loops ^ new.loops,
         drop=tuple(group for group in old.groups if group not in new.groups),
         add=tuple(group for group in new.groups if group not in old.groups),
+        unset=tuple(setting for setting in old.settings if setting not in new.settings),
+        set=tuple(setting for setting in new.settings if setting not in old.settings),
     )
 
 
@@ -161,9 +168,10 @@ def _nodes_to_look_at(space: FusionSpace, old: FusionPlan, new: FusionPlan, numb
             for member in bits(space.regions[region].members):
                 nodes.add(member)
                 nodes.update(space.scopes[number].nodes[member].operands)
-    for group in set(old.groups) ^ set(new.groups):
+    for group in {*old.groups} ^ {*new.groups}:
         if group.scope == number:
             nodes.update(group.roots)
+    nodes.update(s.root for s in {*old.settings} ^ {*new.settings} if s.scope == number)
     return nodes
 
 
@@ -242,6 +250,16 @@ def split_group(group: Group) -> Move:
     return Move(kind=f"split group {group.roots} of scope {group.scope}", drop=(group,))
 
 
+def set_emission(space: FusionSpace, plan: FusionPlan, scope: int, root: int, emission: str) -> Move:
+    """Emit the kernel of a result in this way, or, where the plan says so already, by the target's habit."""
+    there = tuple(s for s in plan.settings if (s.scope, s.root) == (scope, root))
+    wanted = Setting(scope=scope, root=root, emission=emission)
+    name = space.scopes[scope].nodes[root].instruction.name
+    if wanted in there:
+        return Move(kind=f"no {emission} emission of %{name}", unset=there)
+    return Move(kind=f"{emission} emission of %{name}", unset=there, set=(wanted,))
+
+
 def random_step(
     space: FusionSpace,
     plan: FusionPlan,
@@ -275,6 +293,9 @@ def _draw(space: FusionSpace, plan: FusionPlan, rng: random.Random, extensions: 
         if space.siblings:
             scope, first, second = rng.choice(space.siblings)
             return merge(space, plan, scope, (first, second))
+    if extensions.emissions and choice < 0.25 and space.results:
+        scope, root = rng.choice(space.results)
+        return set_emission(space, plan, scope, root, rng.choice(("library", "library", "bare")))
     if not space.decisions:
         return None
     number = rng.choice(space.decisions)

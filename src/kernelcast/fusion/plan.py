@@ -47,7 +47,8 @@ class Setting:
     Attributes:
         scope: number of the computation in the space.
         root: node number.
-        emission: ``bare`` or ``wrapped``, for kernels of one operation.
+        emission: ``bare`` or ``wrapped``, for kernels of one operation; ``library`` for what the backend's
+            library computes although the compiler would not call it.
     """
 
     scope: int

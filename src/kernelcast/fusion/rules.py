@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cached_property
 
+from kernelcast.fusion.library import YNNPACK, Library
 from kernelcast.hlo.program import Instruction
 from kernelcast.hlo.shape import Shape
 
@@ -70,6 +71,8 @@ class Rules:
         version: raised on every change of meaning.
         table: first row that names an opcode decides; none means illegal.
         opaque_custom_fusions: whether library fusions may be turned into loops (regions).
+        library: takes kernels that a plan hands to it; not a part of the identity, since it changes no plan
+            that does not ask for it.
         max_members: operations in one fused kernel, constants not counted.
         max_operands: of one fused kernel.
         max_copies: how often the code of one member may be emitted. Index-changing diamonds double it at
@@ -85,6 +88,7 @@ class Rules:
     version: int
     table: tuple[Rule, ...]
     library_kinds: tuple[str, ...] = ()
+    library: Library | None = None
     max_members: int = 192
     max_operands: int = 48
     max_copies: int = 24
@@ -160,6 +164,7 @@ XLA_CPU = Rules(
     name="xla-cpu",
     version=1,
     library_kinds=("__ynn_fusion", "__onednn_fusion"),
+    library=YNNPACK,
     table=(
         Rule(
             name="elementwise",

@@ -24,6 +24,7 @@ from kernelcast.fusion.grouping import (
     settle,
     too_large,
 )
+from kernelcast.fusion.offload import why_not_offloaded
 from kernelcast.fusion.overwrites import Overwrites, overwrites_of
 from kernelcast.fusion.plan import FusionPlan, Group, Setting
 from kernelcast.fusion.rules import XLA_CPU, Rules
@@ -37,6 +38,7 @@ from kernelcast.hlo.trips import ONCE, TripCount, execution_counts
 
 _log = logging.getLogger(__name__)
 
+EMISSIONS = ("bare", "wrapped", "library")
 # Of so many plans it is remembered what they mean; a search comes back to few.
 _SETTLED_KEPT = 4096
 
@@ -112,6 +114,17 @@ class FusionSpace:
         )
 
     @cached_property
+    def results(self) -> tuple[tuple[int, int], ...]:
+        """(scope, node) of values that a kernel of one operation, or one of the library, might compute."""
+        return tuple(
+            (number, node)
+            for number, scope in enumerate(self.scopes)
+            if not self.tables[number].is_frozen
+            for node, found in enumerate(scope.nodes)
+            if found.rule is not None and found.instruction.opcode not in NOT_LAUNCHED
+        )
+
+    @cached_property
     def digest(self) -> str:
         """16 hexadecimal digits of the content: operations, edges, default and rules; no names."""
         return content_digest(
@@ -136,7 +149,8 @@ class FusionSpace:
             fused: bit e is set where edge e fuses.
             loops: bit r is set where region r becomes loops.
             groups: results that one kernel computes together; what the edges make no result is left out.
-            settings: exceptions in emission; those without effect are left out.
+            settings: exceptions in emission; those without effect are left out, and so is what the library
+                does not take, see ``why_not_offloaded``.
             near: a plan of this space that differs little; only what differs is looked at.
 
         Raises:
@@ -244,16 +258,16 @@ class FusionSpace:
             if group.scope == number and root in group.roots:
                 members = closure(table, fused, group.roots)
                 return KernelGroup(scope=number, roots=group.roots, members=members, form=Form.FUSED)
-        bare = None
+        emission = ""
         for setting in plan.settings:
             if setting.scope == number and setting.root == root:
-                bare = setting.emission == "bare"
-        return group_of(scope, table, number, fused, plan.loops, root, bare=bare)
+                emission = setting.emission
+        return group_of(scope, table, number, fused, plan.loops, root, emission=emission)
 
     def is_launched(self, group: KernelGroup) -> bool:
         """Whether code runs for it: false for data, views and control flow."""
         opcode = self.scopes[group.scope].nodes[group.roots[0]].instruction.opcode
-        return group.form is Form.FUSED or group.form is Form.LIBRARY or opcode not in NOT_LAUNCHED
+        return group.form not in (Form.WHOLE, Form.BARE) or opcode not in NOT_LAUNCHED
 
     def illegal_kernels(self, plan: FusionPlan) -> Iterator[tuple[KernelGroup, str]]:
         """Kernels of a plan that exceed the bounds of the target, each with the reason."""
@@ -270,11 +284,23 @@ class FusionSpace:
             self._too_large[group] = reason
         return reason
 
+    def why_not_offloaded(self, group: KernelGroup) -> str:
+        """Why the backend's library does not take a kernel; empty where it does."""
+        if self.tables[group.scope].is_frozen:
+            return "a computation that keeps the compiler's fusions"
+        return why_not_offloaded(self.scopes[group.scope], group, self.rules.library)
+
     def kernel(self, group: KernelGroup) -> Kernel:
         """The kernel as a closed sub-program; kept, since a search asks for the same ones again."""
         kernel = self._kernels.get(group)
         if kernel is None:
-            kernel = lone_kernel(self.original, self.scopes[group.scope], group, prefix=self.fused_prefix)
+            kernel = lone_kernel(
+                self.original,
+                self.scopes[group.scope],
+                group,
+                prefix=self.fused_prefix,
+                library=self.rules.library,
+            )
             self._kernels[group] = kernel
         return kernel
 
@@ -395,11 +421,15 @@ class FusionSpace:
         grouped = {(group.scope, root) for group in plan.groups for root in group.roots}
         for setting in settings:
             scope, root = self.scopes[setting.scope], setting.root
-            if setting.emission not in ("bare", "wrapped"):
-                raise PlanError(f"emission must be bare or wrapped, got {setting.emission}")
+            if setting.emission not in EMISSIONS:
+                raise PlanError(f"emission must be one of {', '.join(EMISSIONS)}, got {setting.emission}")
             if (setting.scope, root) in grouped or not self.is_result(plan, setting.scope, root):
                 continue
             group = self.kernel_group(plan, setting.scope, root)
+            if setting.emission == "library":
+                if group.form in (Form.FUSED, Form.BARE) and not self.why_not_offloaded(group):
+                    yield setting
+                continue
             wanted = Form.BARE if setting.emission == "bare" else Form.FUSED
             is_view = scope.nodes[root].instruction.opcode in ("bitcast", "reshape")
             if group.members != 1 << root or group.form in (Form.WHOLE, Form.LIBRARY, wanted) or is_view:

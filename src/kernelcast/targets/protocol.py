@@ -102,11 +102,13 @@ class TimesPrograms(Protocol):
         *,
         budget: DeviceBudget | None = None,
         inputs: Mapping[int, np.ndarray] | None = None,
+        gated_rounds: int | None = None,
     ) -> list[ProgramTiming]:
         """One entry per plan, in order; an A/A control of the default is always among the rounds.
 
         Args:
             space: of the program, captured by this target. Plans may be of its other space too, with or
                 without the library, once that was captured.
+            gated_rounds: quiet rounds wanted, in place of the target's own rule.
         """
         ...

@@ -19,6 +19,7 @@ from kernelcast.jobs.as_json import Choice
 from kernelcast.jobs.tuning.judging import judge
 from kernelcast.jobs.tuning.kernel_prices import KernelPrices
 from kernelcast.jobs.tuning.plan_search import SearchOptions, unlike_candidates
+from kernelcast.jobs.tuning.refine import RefineOptions, refine
 from kernelcast.jobs.tuning.result import Tried, TuningResult
 from kernelcast.jobs.tuning.spaces import spaces_of
 from kernelcast.jobs.tuning.trial_search import Quest, TrialOptions, search_with_trials
@@ -38,15 +39,21 @@ class TuningOptions:
     Attributes:
         search: by the model, in each space of the program.
         trials: of single kernels, on which the device corrects the model.
+        refine: how the device searches on with whole plans.
         library_off: search without the compiler's library too.
-        candidates: how many whole plans are timed, besides both defaults.
+        candidates: how many whole plans the device begins with.
+        finalists: how many it decides among at the end, besides both defaults.
+        gated_rounds: quiet rounds of the end.
         device_s: budget of device seconds.
     """
 
     search: SearchOptions = field(default_factory=SearchOptions)
     trials: TrialOptions = field(default_factory=TrialOptions)
+    refine: RefineOptions = field(default_factory=RefineOptions)
     library_off: bool = True
     candidates: int = 8
+    finalists: int = 6
+    gated_rounds: int = 40
     device_s: float = 30.0
 
 
@@ -66,9 +73,9 @@ def autotune(
     """The fastest plan found for a program, or its default where none is faster beyond the noise.
 
     The estimator stands in for the hardware during the search, and the device times the kernels that decide
-    it; then the best few plans that differ in what matters run on the device in turn with the untouched
-    default, its A/A control and the library-off default. The winner of the even rounds is the answer if it
-    beats the default on the odd ones.
+    it. The best few plans that differ in what matters run on the device whole, and neighbours of the best.
+    The fastest then run again in turn with the untouched default, its A/A control and the library-off
+    default: the winner of the even rounds is the answer if it beats the default on the odd ones.
 
     Args:
         program: name for people. stablehlo: the program, kept in the result for replays.
@@ -94,11 +101,28 @@ def autotune(
         clock=clock,
     )
     chosen = best_of_each(quests, options.candidates)
+    explored = refine(
+        space,
+        target,
+        quests,
+        [found.state for found in chosen],
+        options=options.refine,
+        extensions=options.search.extensions,
+        forbid_default=options.search.forbid_default,
+        budget=budget,
+        seed=seed,
+        inputs=inputs,
+    )
     model_s = clock() - begun - budget.spent_s
 
-    choices: list[Choice] = [Untouched(), Untouched(), LibraryOff(), *(f.state for f in chosen)]
-    predicted = [math.nan, math.nan, math.nan, *(f.cost for f in chosen)]
-    timed = target.time_programs(space, choices, budget=budget, inputs=inputs)
+    # Where the budget ended early, the model's word is all there is of some.
+    known = {e.plan: e.predicted_s for e in explored} | {found.state: found.cost for found in chosen}
+    finalists = list(known)[: options.finalists]
+    choices: list[Choice] = [Untouched(), Untouched(), LibraryOff(), *finalists]
+    predicted = [math.nan, math.nan, math.nan, *(known[plan] for plan in finalists)]
+    timed = target.time_programs(
+        space, choices, budget=budget, inputs=inputs, gated_rounds=options.gated_rounds
+    )
     tried = tuple(map(_tried, timed, predicted))
     default, control = _timing(tried[0]), _timing(tried[1])
     judgement = judge(
@@ -117,6 +141,7 @@ def autotune(
         tried=tried,
         trace=tuple(step for quest in quests for step in improvements(quest.trace)),
         kernels_timed=prices.timed,
+        explored=tuple(explored),
         estimator=estimator_name,
         options=asdict(options),
         seed=seed,

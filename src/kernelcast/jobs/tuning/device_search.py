@@ -73,13 +73,17 @@ def measured_ratios(
     target: TimesPrograms,
     plans: Sequence[FusionPlan],
     budget: DeviceBudget,
-    inputs: Mapping[int, np.ndarray],
+    inputs: Mapping[int, np.ndarray] | None,
+    *,
+    gated_rounds: int | None = None,
 ) -> list[float]:
     """Time of each plan over that of the untouched program in the same rounds; infinity for failures.
 
     The untouched program serves as the clock here: a loud machine slows both.
     """
-    clock, *timed = target.time_programs(space, [Untouched(), *plans], budget=budget, inputs=inputs)
+    clock, *timed = target.time_programs(
+        space, [Untouched(), *plans], budget=budget, inputs=inputs, gated_rounds=gated_rounds
+    )
     found: list[float] = []
     for one in timed:
         ratio = math.inf

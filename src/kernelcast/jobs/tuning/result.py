@@ -10,6 +10,7 @@ from kernelcast.core.identity import TargetIdentity
 from kernelcast.core.timing import Failure, Timing
 from kernelcast.jobs.as_json import Choice
 from kernelcast.jobs.tuning.judging import Judgement
+from kernelcast.jobs.tuning.refine import Explored
 from kernelcast.search.anneal import TraceStep
 
 
@@ -44,7 +45,9 @@ class TuningResult:
         rules: name and version of the legality rules.
         answer: what to run; ``Untouched`` where nothing passed the guard.
         judgement: how the answer was chosen and what it gains; its candidates are ``tried`` from the third.
-        tried: everything timed: the untouched default, its A/A control, the library-off default, plans.
+        tried: the untouched default, its A/A control, the library-off default, and the plans that the device
+            decided among; timed in the same rounds.
+        explored: plans that the device timed whole on the way, the fastest first.
         trace: the proposals that lowered the best predicted cost.
         estimator: what stood in for the hardware.
         options: of the run, as set.
@@ -63,6 +66,7 @@ class TuningResult:
     answer: Choice
     judgement: Judgement
     tried: tuple[Tried, ...]
+    explored: tuple[Explored, ...]
     trace: tuple[TraceStep, ...]
     estimator: str
     options: Mapping[str, Any]

@@ -11,6 +11,7 @@ from typing import Any
 from kernelcast.core.identity import TargetIdentity
 from kernelcast.data.durable import write_durably
 from kernelcast.errors import SchemaError
+from kernelcast.fusion.plan import FusionPlan
 from kernelcast.jobs.as_json import (
     decode_choice,
     encode_choice,
@@ -21,6 +22,7 @@ from kernelcast.jobs.as_json import (
 )
 from kernelcast.jobs.comparison import Ratio
 from kernelcast.jobs.tuning.judging import Judgement
+from kernelcast.jobs.tuning.refine import Explored
 from kernelcast.jobs.tuning.result import Tried, TuningResult
 from kernelcast.report.files import read_text
 from kernelcast.search.anneal import TraceStep
@@ -85,6 +87,15 @@ def _to_json(result: TuningResult) -> dict[str, Any]:
             }
             for t in result.tried
         ],
+        "explored": [
+            {
+                "plan": e.plan.encode(),
+                "predicted_s": null_or(e.predicted_s),
+                "ratio": e.ratio,
+                "batches": e.batches,
+            }
+            for e in result.explored
+        ],
         "trace": [asdict(step) for step in result.trace],
         "estimator": result.estimator,
         "options": dict(result.options),
@@ -125,6 +136,15 @@ def _from_json(record: Mapping[str, Any]) -> TuningResult:
                 outcome=outcome_from_json(t["outcome"]),
             )
             for t in record["tried"]
+        ),
+        explored=tuple(
+            Explored(
+                plan=FusionPlan.decode(e["plan"]),
+                predicted_s=number(e["predicted_s"]),
+                ratio=float(e["ratio"]),
+                batches=int(e["batches"]),
+            )
+            for e in record["explored"]
         ),
         trace=tuple(TraceStep(**step) for step in record["trace"]),
         estimator=str(record["estimator"]),

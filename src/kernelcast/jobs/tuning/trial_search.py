@@ -34,7 +34,8 @@ class TrialOptions:
 
     Attributes:
         rounds: of search and trials, at most; 0 leaves the search to the model.
-        plans: best unlike plans of a space whose kernels are tried in a round.
+        plans: best unlike plans of a space whose kernels are tried in a round; twice as many once these hold
+            nothing untried, and so on to the whole pool.
         kernels: tried in a round, at most.
         share: of the budget's device seconds, for kernels; whole programs get the rest.
         later_steps: of each round's search but the first, as a share of its steps.
@@ -89,14 +90,18 @@ def search_with_trials(
     """
     quests = [Quest(space=space, costs=priced_costs(space, prices.price)) for space in spaces]
     allowance = DeviceBudget(limit_s=trials.share * budget.left_s)
+    plans = trials.plans
     for number in range(max(1, trials.rounds)):
         for quest in quests:
             _search(quest, options, trials, number, seed, clock)
-        wanted = _wanted(quests, prices, trials) if number < trials.rounds else []
+        wanted = _wanted(quests, prices, plans) if trials.rounds else []
+        while not wanted and trials.rounds and plans < options.annealing.pool:
+            plans *= 2
+            wanted = _wanted(quests, prices, plans)
         if not wanted or allowance.left_s <= 0:
             break
         before_s = allowance.spent_s
-        candidates = [Candidate(key=kernel.fingerprint, kernel=kernel) for kernel in wanted]
+        candidates = [Candidate(key=k.fingerprint, kernel=k) for k in wanted[: trials.kernels]]
         prices.learn(dict(target.time_kernels(candidates, budget=allowance)))
         budget.spend(allowance.spent_s - before_s)
         for quest in quests:
@@ -139,14 +144,14 @@ def _rank(quest: Quest, plans: Sequence[Found[FusionPlan]], size: int) -> None:
     quest.pool = sorted(ranked, key=lambda found: found.cost)[:size]
 
 
-def _wanted(quests: Sequence[Quest], prices: KernelPrices, trials: TrialOptions) -> list[Kernel]:
+def _wanted(quests: Sequence[Quest], prices: KernelPrices, plans: int) -> list[Kernel]:
     """Untried kernels that decide the best plans: those of the best plan first, of each the costliest."""
     wanted: dict[str, Kernel] = {}
-    best = [unlike_candidates(q.space, q.costs, q.pool, trials.plans) for q in quests]
-    for place in range(trials.plans):
+    best = [unlike_candidates(q.space, q.costs, q.pool, plans) for q in quests]
+    for place in range(plans):
         for quest, chosen in zip(quests, best, strict=True):
             for group in noticeable(quest.space, quest.costs, chosen[place]) if place < len(chosen) else ():
                 kernel = quest.space.kernel(group)
                 if not prices.was_tried(kernel):
                     wanted.setdefault(kernel.fingerprint, kernel)
-    return list(wanted.values())[: trials.kernels]
+    return list(wanted.values())

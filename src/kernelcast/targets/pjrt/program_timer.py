@@ -126,8 +126,16 @@ class ProgramTimer:
         else:
             form.output_error = answer
 
-    def time(self, forms: Sequence[Form], budget: DeviceBudget) -> list[Timing | Failure]:
-        """An outcome per form; those that failed are left out of the rounds."""
+    def time(
+        self, forms: Sequence[Form], budget: DeviceBudget, *, gated_rounds: int | None = None
+    ) -> list[Timing | Failure]:
+        """An outcome per form; those that failed are left out of the rounds.
+
+        Args:
+            gated_rounds: quiet rounds wanted, in place of the rule's; the limit of all rounds goes with it.
+        """
+        wanted = gated_rounds or self._rule.gated_rounds
+        limit = math.ceil(self._rule.rounds * wanted / self._rule.gated_rounds)
         for form in (self.default, self.control, *forms):
             self.compare(form, budget)
         if self.default.failure is not None:
@@ -135,8 +143,8 @@ class ProgramTimer:
         live = _distinct([f for f in (self.default, self.control, *forms) if f.failure is None])
         samples: list[list[tuple[float, Sample]]] = [[] for _ in live]
         rounds = 0
-        while rounds < self._rule.rounds and self._lacks_quiet_rounds(samples):
-            result = self._rounds(live, rounds, budget)
+        while rounds < limit and _fewest_quiet_rounds(samples) < wanted:
+            result = self._rounds(live, rounds, limit, budget)
             if isinstance(result, Failure):
                 _log.warning("timing ended after %d rounds: %s", rounds, result)
                 break
@@ -155,7 +163,9 @@ class ProgramTimer:
         if handles:
             self._worker.ask(Drop(handles=handles), limit_s=self._rule.run_limit_s)
 
-    def _rounds(self, live: Sequence[Form], first: int, budget: DeviceBudget) -> RoundsResult | Failure:
+    def _rounds(
+        self, live: Sequence[Form], first: int, limit: int, budget: DeviceBudget
+    ) -> RoundsResult | Failure:
         # A crash on the way loses what was made before; all must be of one child.
         while True:
             for failure in (self._default_made(budget), *(self._made(form, budget) for form in live)):
@@ -167,19 +177,13 @@ class ProgramTimer:
             programs=tuple(form.handle for form in live),
             inputs=self._inputs_handle,
             first_round=first,
-            rounds=min(self._rule.rounds_per_request, self._rule.rounds - first),
+            rounds=min(self._rule.rounds_per_request, limit - first),
             wait_s=self._rule.wait_s,
             limit_s=min(self._rule.request_limit_s, budget.left_s),
             seed=self._rule.seed,
         )
         # One round more than the limit may be under way, and each form runs twice before the first.
         return self._ask(request, 2 * self._rule.request_limit_s + self._rule.run_limit_s, budget)
-
-    def _lacks_quiet_rounds(self, samples: Sequence[Sequence[tuple[float, Sample]]]) -> bool:
-        """Whether a form that was not dropped for being slow has too few quiet rounds."""
-        most = max(len(taken) for taken in samples)
-        quiet = [sum(s.gated for s in _comparable(t)) for t in samples if len(t) == most]
-        return min(quiet) < self._rule.gated_rounds
 
     def _default_made(self, budget: DeviceBudget) -> Failure | None:
         """Sees to it that the default and the inputs are in the present child.
@@ -221,6 +225,12 @@ class ProgramTimer:
             return self._worker.ask(request, limit_s=min(limit_s, budget.left_s + _GRACE_S))
         finally:
             budget.spend(self._worker.busy_s - before)
+
+
+def _fewest_quiet_rounds(samples: Sequence[Sequence[tuple[float, Sample]]]) -> int:
+    """Of any form that was not dropped for being slow."""
+    most = max(len(taken) for taken in samples)
+    return min(sum(s.gated for s in _comparable(taken)) for taken in samples if len(taken) == most)
 
 
 def _distinct(forms: Sequence[Form]) -> list[Form]:

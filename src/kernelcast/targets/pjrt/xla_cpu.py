@@ -175,6 +175,7 @@ class XlaCpu:
         *,
         budget: DeviceBudget | None = None,
         inputs: Mapping[int, np.ndarray] | None = None,
+        gated_rounds: int | None = None,
     ) -> list[ProgramTiming]:
         """One entry per plan, in order, timed in the same rounds.
 
@@ -186,13 +187,14 @@ class XlaCpu:
             space: captured by this target; plans may be of another space of the same program.
             budget: device seconds; when it is spent, what was not compiled fails and the rounds end.
             inputs: values by parameter number; missing ones are made up (seed 0).
+            gated_rounds: quiet rounds wanted; None for the rule of the options.
 
         Raises:
             TargetError: the space is of another target, or the program fails as the compiler makes it.
         """
         timer, forms = self._forms(space, plans, inputs)
         budget = budget or DeviceBudget(limit_s=float("inf"))
-        outcomes = timer.time(forms, budget)
+        outcomes = timer.time(forms, budget, gated_rounds=gated_rounds)
         results = [_result(p, f, o) for p, f, o in zip(plans, forms, outcomes, strict=True)]
         timer.close([f for f in forms if f is not timer.default and f is not timer.control])
         return results

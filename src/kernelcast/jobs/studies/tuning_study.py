@@ -26,6 +26,7 @@ from kernelcast.jobs.tuning.autotune import TuningOptions, autotune, improvement
 from kernelcast.jobs.tuning.device_search import fastest_on_device, search_on_device
 from kernelcast.jobs.tuning.kernel_prices import KernelPrices
 from kernelcast.jobs.tuning.plan_search import SearchOptions, Start, unlike_candidates
+from kernelcast.jobs.tuning.refine import RefineOptions, refine
 from kernelcast.jobs.tuning.result_file import write_tuning
 from kernelcast.jobs.tuning.trial_search import TrialOptions, search_with_trials
 from kernelcast.jobs.tuning_target import TuningTarget
@@ -46,7 +47,9 @@ class StudyOptions:
         short_s: device seconds beside the model, and of the short search without it.
         default_s: device seconds of tuning from the default.
         trials: of kernels, on which the device corrects the model.
+        refine: how the device searches on from the model's best plans.
         candidates: plans that the model sends to the device.
+        finalists: plans that the device decides among.
         model_steps: of each of the model's chains.
         model_chains: searched side by side.
         device_chains: of a search on the device; few, so that each gets far.
@@ -56,7 +59,9 @@ class StudyOptions:
     short_s: float = 30.0
     default_s: float = 60.0
     trials: TrialOptions = field(default_factory=TrialOptions)
-    candidates: int = 10
+    refine: RefineOptions = field(default_factory=RefineOptions)
+    candidates: int = 12
+    finalists: int = 6
     model_steps: int = 1500
     model_chains: int = 16
     device_chains: int = 2
@@ -162,10 +167,13 @@ def _search_options(*, chains: int, annealing: AnnealingOptions) -> SearchOption
 
 
 def _by_model(study: TuningStudy, space: FusionSpace, inputs: Mapping[int, np.ndarray]) -> dict[str, Any]:
-    """The model searches, corrected by kernels on the device, which then chooses among its best plans."""
+    """The model searches, corrected by kernels on the device, which searches on from its best plans."""
     options = study.options
     prices = KernelPrices(
-        study.estimator, statistic=study.target.identity.label, optimism=options.trials.optimism
+        study.estimator,
+        statistic=study.target.identity.label,
+        optimism=options.trials.optimism,
+        launch_s=options.trials.launch_s,
     )
     searched = _search_options(
         chains=options.model_chains, annealing=AnnealingOptions(steps=options.model_steps, pool=256)
@@ -182,12 +190,28 @@ def _by_model(study: TuningStudy, space: FusionSpace, inputs: Mapping[int, np.nd
         seed=study.seed,
     )
     chosen = unlike_candidates(space, quest.costs, quest.pool, options.candidates)
+    explored = refine(
+        space,
+        study.target,
+        [quest],
+        [found.state for found in chosen],
+        options=options.refine,
+        extensions=searched.extensions,
+        forbid_default=searched.forbid_default,
+        budget=budget,
+        seed=study.seed,
+        inputs=inputs,
+    )
     model_s = study.clock() - begun - budget.spent_s
-    best = fastest_on_device(space, study.target, [f.state for f in chosen], budget=budget, inputs=inputs)
+    finalists = [e.plan for e in explored] or [found.state for found in chosen]
+    best = fastest_on_device(
+        space, study.target, finalists[: options.finalists], budget=budget, inputs=inputs
+    )
     return {
         "plan": encode_choice(best) if best is not None else "",
         "device_s": budget.spent_s, "model_s": model_s, "evaluations": quest.evaluations,
-        "kernels_timed": prices.timed, "trace": [asdict(step) for step in improvements(quest.trace)],
+        "kernels_timed": prices.timed, "explored": len(explored),
+        "trace": [asdict(step) for step in improvements(quest.trace)],
     }  # fmt: skip
 
 
@@ -204,8 +228,10 @@ def _by_device(
     )
     finalists = [f.state for f in found.pool[:4]]
     best = fastest_on_device(space, study.quick, finalists, budget=budget, inputs=inputs)
+    if best is None and found.pool:
+        best = found.best.state
     return {
-        "plan": encode_choice(best if best is not None else found.best.state),
+        "plan": encode_choice(best) if best is not None else "",
         "device_s": budget.spent_s, "model_s": 0.0, "evaluations": found.evaluations,
         "trace": [asdict(step) for step in improvements(found.trace)],
     }  # fmt: skip
@@ -228,7 +254,9 @@ def _default_entry(study: TuningStudy, name: str, program: StudiedProgram) -> di
                 annealing=AnnealingOptions(steps=study.options.model_steps, pool=256),
             ),
             trials=study.options.trials,
+            refine=study.options.refine,
             candidates=study.options.candidates,
+            finalists=study.options.finalists,
             device_s=study.options.default_s,
         ),
         seed=study.seed,

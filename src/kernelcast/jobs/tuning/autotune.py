@@ -88,7 +88,12 @@ def autotune(
     spaces = spaces_of(target, stablehlo)
     space = spaces[0]
     budget = DeviceBudget(limit_s=options.device_s)
-    prices = KernelPrices(estimator, statistic=target.identity.label, optimism=options.trials.optimism)
+    prices = KernelPrices(
+        estimator,
+        statistic=target.identity.label,
+        optimism=options.trials.optimism,
+        launch_s=options.trials.launch_s,
+    )
     begun = clock()
     quests = search_with_trials(
         spaces if options.library_off else spaces[:1],

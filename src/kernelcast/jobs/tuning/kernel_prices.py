@@ -34,15 +34,19 @@ class KernelPrices:
     found the model too low everywhere would stay with what it has timed.
     """
 
-    def __init__(self, estimator: Estimator, *, statistic: Statistic, optimism: float) -> None:
+    def __init__(
+        self, estimator: Estimator, *, statistic: Statistic, optimism: float, launch_s: float = 0.0
+    ) -> None:
         """
         Args:
             statistic: that makes one number of a kernel's samples.
             optimism: factor of the price of what was not timed.
+            launch_s: that a launch costs besides the kernel.
         """
         self._estimator = estimator
         self._statistic = statistic
         self._optimism = optimism
+        self._launch_s = launch_s
         self._estimates: dict[str, float] = {}
         self._kinds: dict[str, Kind] = {}
         self._timed: dict[str, float] = {}
@@ -79,12 +83,12 @@ class KernelPrices:
 
     def _price(self, fingerprint: str) -> float:
         if fingerprint in self._timed:
-            return self._timed[fingerprint]
+            return self._timed[fingerprint] + self._launch_s
         estimate = self._estimates[fingerprint]
         if math.isnan(estimate):
             return math.inf
         scale = self._scales.get(self._kinds[fingerprint], self._scales[None])
-        return estimate * scale * self._optimism
+        return estimate * scale * self._optimism + self._launch_s
 
     def _rescale(self) -> None:
         errors: dict[Kind, list[float]] = {}

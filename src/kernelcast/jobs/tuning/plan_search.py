@@ -152,24 +152,34 @@ def unlike_candidates(
     chosen: list[Found[FusionPlan]] = []
     others: list[Found[FusionPlan]] = []
     for found in pool:
-        matter = frozenset(noticeable(space, costs, found))
+        matter = frozenset(
+            group
+            for group in space.groups(found.state)
+            if space.multiplicity(group).value * costs.price_of(group) >= _NOTICEABLE * found.cost
+        )
         (others if matter in seen else chosen).append(found)
         seen.add(matter)
     return (chosen + others)[:count]
 
 
-def noticeable(
-    space: FusionSpace, costs: SumOfParts[FusionPlan], found: Found[FusionPlan]
+def costliest(
+    space: FusionSpace, costs: SumOfParts[FusionPlan], found: Found[FusionPlan], *, share: float = 0.95
 ) -> list[KernelGroup]:
-    """The kernels of a plan that take a noticeable share of it, the costliest first.
+    """The fewest kernels that make a share of a plan's cost, the costliest first.
 
     One that nobody knows a price of is among them: what it takes is left out of the plan's cost.
     """
-    shares = {
+    parts = {
         group: space.multiplicity(group).value * costs.price_of(group) for group in space.groups(found.state)
     }
-    kept = [group for group, share in shares.items() if share >= _NOTICEABLE * found.cost]
-    return sorted(kept, key=shares.__getitem__, reverse=True)
+    kept: list[KernelGroup] = []
+    covered = 0.0
+    for group in sorted(parts, key=parts.__getitem__, reverse=True):
+        if covered >= share * found.cost:
+            break
+        kept.append(group)
+        covered += 0.0 if math.isinf(parts[group]) else parts[group]
+    return kept
 
 
 def _parts(space: FusionSpace, groups: Sequence[KernelGroup]) -> tuple[Part, ...]:

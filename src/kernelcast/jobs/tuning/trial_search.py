@@ -18,7 +18,7 @@ from kernelcast.fusion.space import FusionSpace
 from kernelcast.jobs.tuning.kernel_prices import KernelPrices
 from kernelcast.jobs.tuning.plan_search import (
     SearchOptions,
-    noticeable,
+    costliest,
     priced_costs,
     search_plans,
     unlike_candidates,
@@ -40,6 +40,8 @@ class TrialOptions:
         share: of the budget's device seconds, for kernels; whole programs get the rest.
         later_steps: of each round's search but the first, as a share of its steps.
         optimism: factor of the price of what was not timed.
+        launch_s: that a launch costs besides the kernel. Loops of many tiny kernels are mostly that; the
+            default is what XLA:CPU takes where it keeps count of what each waits for (docs/measuring.md).
     """
 
     rounds: int = 12
@@ -48,6 +50,7 @@ class TrialOptions:
     share: float = 0.5
     later_steps: float = 0.25
     optimism: float = 0.9
+    launch_s: float = 36e-9
 
 
 @dataclass(slots=True, kw_only=True)
@@ -150,7 +153,7 @@ def _wanted(quests: Sequence[Quest], prices: KernelPrices, plans: int) -> list[K
     best = [unlike_candidates(q.space, q.costs, q.pool, plans) for q in quests]
     for place in range(plans):
         for quest, chosen in zip(quests, best, strict=True):
-            for group in noticeable(quest.space, quest.costs, chosen[place]) if place < len(chosen) else ():
+            for group in costliest(quest.space, quest.costs, chosen[place]) if place < len(chosen) else ():
                 kernel = quest.space.kernel(group)
                 if not prices.was_tried(kernel):
                     wanted.setdefault(kernel.fingerprint, kernel)

@@ -188,6 +188,7 @@ def _by_model(study: TuningStudy, space: FusionSpace, inputs: Mapping[int, np.nd
         trials=options.trials,
         budget=budget,
         seed=study.seed,
+        clock=study.clock,
     )
     chosen = unlike_candidates(space, quest.costs, quest.pool, options.candidates)
     explored = refine(

@@ -13,7 +13,7 @@ from kernelcast.targets.surroundings import BusyProcess, Surroundings, look_arou
 QUIET = Examination(
     surroundings=Surroundings(
         chip="chip", cpus=(0, 1), load=0.5, busy=(), governors=("performance",), is_virtual=False,
-        memory_bytes=1 << 34,
+        memory_bytes=1 << 34, groups_sessions=True,
     ),
     cores=(
         CoreNoise(cpu=0, floor_s=5.1e-5, quiet_share=0.97, typical_loud=1.4, longest_loud_s=0.01),
@@ -57,7 +57,7 @@ def test_times_that_do_not_repeat() -> None:
 def test_names_what_disturbs() -> None:
     around = Surroundings(
         chip="chip", cpus=(0,), load=3.0, busy=(BusyProcess(process=7, name="cc1plus", cores=0.98),),
-        governors=("powersave",), is_virtual=True, memory_bytes=1,
+        governors=("powersave",), is_virtual=True, memory_bytes=1, groups_sessions=True,
     )  # fmt: skip
     text = "\n".join(report_on(replace(QUIET, surroundings=around)).disturbances)
     for part in (
@@ -66,6 +66,7 @@ def test_names_what_disturbs() -> None:
         "virtual",
         "powersave",
         "one CPU",
+        "nice does not help against another session",
     ):
         assert part in text
 

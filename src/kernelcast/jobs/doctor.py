@@ -180,6 +180,11 @@ def _disturbances(examination: Examination) -> list[str]:
         found.append(
             f"process {busy.process} ({busy.name}) uses {busy.cores:.0%} of a core: end it while measuring"
         )
+    if around.busy and around.groups_sessions:
+        found.append(
+            "the scheduler shares the cores among sessions first (sched_autogroup_enabled is 1): nice does not "
+            "help against another session, a value below 0 in /proc/<process>/autogroup does"
+        )
     if around.load > len(around.cpus):
         found.append(f"load {around.load:.1f} on {len(around.cpus)} CPUs: more work than cores")
     if around.is_virtual:

@@ -39,6 +39,8 @@ class Surroundings:
         governors: of the CPUs' clocks; empty where the system hides them.
         is_virtual: whether this is a virtual machine, whose host may be shared.
         memory_bytes: of the machine.
+        groups_sessions: whether the scheduler shares the cores among sessions first, so that ``nice`` has no
+            effect between them.
     """
 
     chip: str
@@ -48,6 +50,7 @@ class Surroundings:
     governors: tuple[str, ...]
     is_virtual: bool
     memory_bytes: int
+    groups_sessions: bool
 
 
 def look_around(
@@ -77,6 +80,7 @@ def look_around(
         governors=_governors(),
         is_virtual="hypervisor" in cpu_fields().get("flags", "").split(),
         memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        groups_sessions=_groups_sessions(),
     )
 
 
@@ -95,6 +99,13 @@ def _processor_seconds() -> dict[int, tuple[str, float]]:
         fields = rest.split()
         found[int(entry.name)] = (name, (int(fields[11]) + int(fields[12])) / ticks_per_s)
     return found
+
+
+def _groups_sessions() -> bool:
+    try:
+        return Path("/proc/sys/kernel/sched_autogroup_enabled").read_text(encoding="ascii").strip() == "1"
+    except OSError:  # a kernel without it
+        return False
 
 
 def _governors() -> tuple[str, ...]:

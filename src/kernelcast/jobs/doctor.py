@@ -182,8 +182,8 @@ def _disturbances(examination: Examination) -> list[str]:
         )
     if around.busy and around.groups_sessions:
         found.append(
-            "the scheduler shares the cores among sessions first (sched_autogroup_enabled is 1): nice does not "
-            "help against another session, a value below 0 in /proc/<process>/autogroup does"
+            "the scheduler shares the cores among sessions first (sched_autogroup_enabled is 1): "
+            "nice does not help against another session, a value below 0 in /proc/<process>/autogroup does"
         )
     if around.load > len(around.cpus):
         found.append(f"load {around.load:.1f} on {len(around.cpus)} CPUs: more work than cores")

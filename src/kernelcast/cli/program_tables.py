@@ -146,7 +146,8 @@ def tuning_table(result: TuningResult, path: Path) -> list[RenderableType]:
     lines.append(f"noise (the default against itself): {gain(judged.control)}")
     lines.append(
         f"measured for {result.target.threads} thread on {result.target.chip}; "
-        f"{result.device_s:.0f} s on the device, {result.model_s:.0f} s in the model"
+        f"{result.device_s:.0f} s on the device, {result.model_s:.0f} s in the model; on the way "
+        f"{result.kernels_timed} kernels were timed alone and {len(result.explored)} plans whole"
     )
     lines.append(f"written to {path}; `kernelcast replay {path}` measures it again")
     return lines
@@ -157,8 +158,10 @@ def candidates_table(result: TuningResult, default: Timing) -> Table:
     rows: list[tuple[float, list[str]]] = []
     plans = 0
     for number, tried in enumerate(result.tried):
-        plans += isinstance(tried.choice, FusionPlan)
-        label = f"plan {plans}" if isinstance(tried.choice, FusionPlan) else str(tried.choice)
+        label = str(tried.choice)
+        if isinstance(tried.choice, FusionPlan):
+            plans += 1
+            label = f"plan {plans}" if tried.choice.space == result.space else f"plan {plans}, library off"
         label = "untouched again (A/A)" if number == 1 else label
         if isinstance(tried.outcome, Failure):
             rows.append((math.inf, [label, duration(tried.predicted_s), str(tried.outcome)[:60], "", ""]))

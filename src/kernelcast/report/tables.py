@@ -93,13 +93,12 @@ def _matches_by_word(name: str, pattern: str) -> bool:
 
 
 def history_table(history: Sequence[Record]) -> str:
-    """One row per replaced record, the newest first."""
-    if not history:
+    """One row per replaced record, the newest first; figures of single programs are left to the file."""
+    shown = [r for r in reversed(history) if ".program." not in r.name]
+    if not shown:
         return "\nNothing has been replaced yet.\n\n"
     rows = [["result", "value", "noise", "commit", "date"]]
-    rows += [
-        [f"`{r.name}`", with_unit(r.value, r.unit), r.noise, r.commit, r.date[:10]] for r in reversed(history)
-    ]
+    rows += [[f"`{r.name}`", with_unit(r.value, r.unit), r.noise, r.commit, r.date[:10]] for r in shown]
     return markdown(rows)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernelcast.core.tile import MAX_BOUNDS, MAX_LEVELS, Tile
+from kernelcast.core.tile import MAX_BOUNDS, MAX_LEVELS, Tile, parse_tile
 
 
 def test_a_tile_is_written_level_by_level() -> None:
@@ -24,3 +24,20 @@ def test_the_largest_tile_has_three_levels_of_six_bounds() -> None:
 def test_bounds_that_are_no_window_are_named_with_their_level(bounds: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"level output: at most 6 bounds, each >= 1; got \("):
         Tile(levels=(("kernel", (8,)), ("output", bounds)))
+
+
+@pytest.mark.parametrize("unit", ["element", "hardware-tile"])
+@pytest.mark.parametrize("levels", [(), (("output", ()),), (("kernel", (128, 8)), ("output", (4,)))])
+def test_the_text_of_a_tile_holds_all_of_it(
+    levels: tuple[tuple[str, tuple[int, ...]], ...], unit: str
+) -> None:
+    tile = Tile(levels=levels, unit=unit)
+    assert parse_tile(tile.text) == tile
+
+
+@pytest.mark.parametrize(
+    "text", ["", "output[4,2]", "output[4 in element", "output 4 in element", "a[1]b[2] in x"]
+)
+def test_texts_that_are_no_tile_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="a tile is written like"):
+        parse_tile(text)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 MAX_LEVELS = 3
 MAX_BOUNDS = 6
+_LEVEL = re.compile(r"([^\[\]\s]+)\[([0-9,]*)\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,3 +34,28 @@ class Tile:
 
     def __str__(self) -> str:
         return " ".join(f"{name}[{','.join(map(str, bounds))}]" for name, bounds in self.levels)
+
+    @property
+    def text(self) -> str:
+        """The tile with its unit, as datasets and results hold it; ``parse_tile`` reads it.
+
+        >>> Tile(levels=(("output", (4, 2)),), unit="hardware-tile").text
+        'output[4,2] in hardware-tile'
+        """
+        return f"{self} in {self.unit}".strip()
+
+
+def parse_tile(text: str) -> Tile:
+    """The tile of a text that ``Tile.text`` made.
+
+    Raises:
+        ValueError: another text.
+
+    >>> parse_tile("output[4,2] in element").levels
+    (('output', (4, 2)),)
+    """
+    levels, separator, unit = text.rpartition("in ")
+    matches = list(_LEVEL.finditer(levels))
+    if not separator or not unit or " ".join(m.group() for m in matches) != levels.strip():
+        raise ValueError(f"a tile is written like 'kernel[128,8] output[4,2] in element', got {text!r}")
+    return Tile(levels=tuple((m[1], tuple(int(b) for b in m[2].split(",") if b)) for m in matches), unit=unit)

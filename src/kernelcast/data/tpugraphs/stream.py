@@ -62,7 +62,8 @@ class StreamOptions:
 class TileStream:
     """Kernels in random order, each with random tiles in random order.
 
-    One decoded file at a time is held, besides the batch and the cache. Published files list the default tile first; drawn rows are shuffled, so that no model can profit from it.
+    One decoded file at a time is held, besides the batch and the cache. Published files list the
+    default tile first; drawn rows are shuffled, so that no model can profit from it.
 
     Attributes:
         files: tile files with times.

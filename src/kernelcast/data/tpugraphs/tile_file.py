@@ -10,10 +10,10 @@ import numpy as np
 from kernelcast.data.tpugraphs.arrays import ArraySpec, read_arrays, write_arrays
 from kernelcast.data.tpugraphs.graph_checks import check_graph, is_real_time
 from kernelcast.errors import SchemaError
+from kernelcast.features.tpugraphs_schema import CONFIG_WIDTH, NODE_WIDTH
 
 # The largest published kernels have some tens of thousands of configurations, 120 bytes each.
 MOST_BYTES = 256 << 20
-NODE_WIDTH, CONFIG_WIDTH = 140, 24
 
 _SPECS = (
     ArraySpec(name="node_feat", dtype=np.float32, axes=("node", NODE_WIDTH)),
@@ -100,8 +100,8 @@ def read_tile_file(path: Path, *, most_bytes: int = MOST_BYTES) -> TileGraph:
     runtime, normalizer = arrays["config_runtime"], arrays["config_runtime_normalizers"]
     if (runtime < 0).any() or (normalizer < 1).any():
         raise SchemaError(
-            f"{path}: its smallest runtime is {runtime.min()} ns and its smallest normalizer {normalizer.min()} "
-            "ns; expected runtimes of at least 0 (not known) and normalizers of at least 1"
+            f"{path}: its smallest runtime is {runtime.min()} ns, its smallest normalizer "
+            f"{normalizer.min()}; expected runtimes of at least 0 (not known) and normalizers of at least 1"
         )
     return TileGraph(
         name=path.name.removesuffix(".npz"),

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelcast.features.graph import KernelGraph
 from kernelcast.features.opcodes import UNKNOWN, opcode_id
 from kernelcast.features.tpugraphs_rows import node_row
-from kernelcast.features.tpugraphs_schema import NODE_WIDTH, OPCODE_COUNT
+from kernelcast.features.tpugraphs_schema import NODE_WIDTH, OPCODE_COUNT, TPUGRAPHS_140
 from kernelcast.hlo.program import Program
 
 # Operations whose layouts the published layout search may choose.
@@ -66,6 +67,29 @@ def program_graph(program: Program) -> ProgramGraph:
         edges=np.array(_edges(program), dtype=np.int64).reshape(-1, 2),
         configurable=np.array(configurable, dtype=np.int64),
         splits=np.array(_splits(program), dtype=np.int64),
+    )
+
+
+def kernel_graph(*, node_feat: np.ndarray, opcode: np.ndarray, edges: np.ndarray) -> KernelGraph:
+    """A published graph in the form that networks take; its tile columns are 0.
+
+    A published edge does not say which operand it is, so all slots are 0, and a value that is read twice has
+    one edge.
+
+    Args:
+        node_feat: (node, 140) float32.
+        opcode: (node,) uint8.
+        edges: (edge, 2) int64, each (reader, read).
+    """
+    rows = np.zeros((len(node_feat), len(TPUGRAPHS_140.node)), dtype=np.float32)
+    rows[:, :NODE_WIDTH] = node_feat
+    return KernelGraph(
+        opcodes=opcode.astype(np.int32),
+        rows=rows,
+        senders=edges[:, 1].astype(np.int32),
+        receivers=edges[:, 0].astype(np.int32),
+        slots=np.zeros(len(edges), dtype=np.int32),
+        kernel=np.zeros(len(TPUGRAPHS_140.kernel), dtype=np.float32),
     )
 
 

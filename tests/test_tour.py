@@ -27,10 +27,11 @@ from kernelcast.jobs.programs.predict import predict_program
 from kernelcast.jobs.tuning.plan_search import SearchOptions, estimated_costs, search_plans
 from kernelcast.metrics import kendall_tau, mape
 from kernelcast.model.checkpoint import Provenance
+from kernelcast.model.config import GNN
 from kernelcast.model.network import KernelNetwork
 from kernelcast.model.predict import Predictor
 from kernelcast.model.roofline import Roofline
-from kernelcast.model.train import GNN, Trained
+from kernelcast.model.trained import Trained
 from kernelcast.search.anneal import AnnealingOptions
 
 

@@ -119,7 +119,7 @@ def train(
 ) -> None:
     """Trains models on a dataset; finished seeds are kept when run again."""
     from kernelcast.jobs.learning.train import MODELS, train_models
-    from kernelcast.model.train import Epoch
+    from kernelcast.model.trained import Epoch
 
     console = stderr()
 

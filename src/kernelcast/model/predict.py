@@ -15,8 +15,7 @@ from kernelcast.features.graph import Featuriser, KernelGraph
 from kernelcast.features.schema import KERNELCAST_1
 from kernelcast.model.batch import GraphBatch, batches, scaled_graphs
 from kernelcast.model.checkpoint import Provenance, load_checkpoint
-from kernelcast.model.network import KernelNetwork
-from kernelcast.model.train import Trained
+from kernelcast.model.trained import Network, Trained
 
 # Nodes per batch: few kernels go through a small compiled shape, many through a large one.
 _SMALL_BUDGET = 256
@@ -91,5 +90,5 @@ class Ensemble:
 
 
 @eqx.filter_jit
-def _forward(network: KernelNetwork, made: GraphBatch) -> Float[Array, " kernel"]:
+def _forward(network: Network, made: GraphBatch) -> Float[Array, " kernel"]:
     return network(made)

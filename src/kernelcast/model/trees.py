@@ -14,7 +14,7 @@ from kernelcast.core.kernel import Kernel
 from kernelcast.errors import MissingExtraError
 from kernelcast.features.graph import Featuriser, KernelGraph
 from kernelcast.features.schema import KERNELCAST_1, Transform
-from kernelcast.model.train import Examples
+from kernelcast.model.examples import Examples
 
 _OPCODES = len(KERNELCAST_1.opcodes)
 _EVALUATIONS = KERNELCAST_1.node_index["evaluations_hoisted"]

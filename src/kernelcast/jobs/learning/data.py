@@ -14,7 +14,7 @@ from kernelcast.data.schema import KernelRow, OccurrenceRow, PlanRow, ProgramRow
 from kernelcast.data.store import Dataset
 from kernelcast.errors import SchemaError
 from kernelcast.features.graph import Featuriser, KernelGraph
-from kernelcast.model.train import Examples
+from kernelcast.model.examples import Examples
 from kernelcast.split import Novelty, Split, SplitPart, assign_kernels, novelty
 
 

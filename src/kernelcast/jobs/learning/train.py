@@ -13,7 +13,9 @@ from kernelcast.errors import SchemaError
 from kernelcast.features.schema import KERNELCAST_1
 from kernelcast.jobs.learning.data import LearningData, learning_data
 from kernelcast.model.checkpoint import DESCRIPTION, Provenance, load_checkpoint, save_checkpoint
-from kernelcast.model.train import GNN, GNN_STATIC, Epoch, TrainConfig, Trained, train
+from kernelcast.model.config import GNN, GNN_STATIC, TrainConfig
+from kernelcast.model.train import train
+from kernelcast.model.trained import Epoch, Trained
 from kernelcast.split import read_split
 
 _log = logging.getLogger(__name__)

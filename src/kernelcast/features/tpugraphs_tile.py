@@ -2,8 +2,8 @@
 
 The published bounds are *physical, major → minor*, the two minor dimensions counted in hardware tiles;
 ``Tile`` holds the same bounds minor → major. So one order is the reverse of the other, level by level.
-Nothing published says so: of 23 pairs of a published kernel and its bounds, 22 fit inside the extent of some
-value of the kernel in this order, and the 23rd is one-dimensional.
+Nothing published says so; it is inferred: of 19 published pairs of a kernel and a window, the largest bounds
+of all fit inside some value of the kernel in this order, of three in the other order (a test counts them).
 """
 
 from __future__ import annotations

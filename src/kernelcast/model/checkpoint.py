@@ -155,7 +155,7 @@ def _described(folder: Path, description: Mapping[str, Any], schema: FeatureSche
     )
     stated = Promise(description["promise"])
     if stated is not trained.promise:
-        raise ValueError(f"it promises a {stated}, its settings are those of a {trained.promise}")
+        raise ValueError(f"its promise is {stated!r}, its settings make it {trained.promise!r}")
     return Checkpoint(
         trained=trained,
         provenance=Provenance(**description["provenance"]),

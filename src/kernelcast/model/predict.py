@@ -11,11 +11,12 @@ from jaxtyping import Array, Float
 
 from kernelcast.core.estimate import Estimates, Status, estimates_of
 from kernelcast.core.kernel import Kernel
+from kernelcast.errors import SchemaError
 from kernelcast.features.graph import Featuriser, KernelGraph
 from kernelcast.features.schema import KERNELCAST_1
 from kernelcast.model.batch import GraphBatch, batches, scaled_graphs
 from kernelcast.model.checkpoint import Provenance, load_checkpoint
-from kernelcast.model.trained import Network, Trained
+from kernelcast.model.trained import Network, Promise, Trained
 
 # Nodes per batch: few kernels go through a small compiled shape, many through a large one.
 _SMALL_BUDGET = 256
@@ -44,9 +45,14 @@ class Predictor:
         """The predictor of a checkpoint folder.
 
         Raises:
-            SchemaError: not a checkpoint, damaged, or of another schema.
+            SchemaError: not a checkpoint, damaged, of another schema, or one that orders tiles.
         """
         checkpoint = load_checkpoint(folder, KERNELCAST_1)
+        if checkpoint.trained.promise is not Promise.ESTIMATOR:
+            raise SchemaError(
+                f"{folder} holds a model that orders the tiles of a kernel and knows no times; to estimate, "
+                "name one that `kernelcast train` made for the fusion task"
+            )
         return Predictor(checkpoint.trained, checkpoint.provenance)
 
     def estimate(self, kernels: Sequence[Kernel]) -> Estimates:

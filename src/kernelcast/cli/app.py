@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 from rich.text import Text
 
-from kernelcast.cli import datasets, demo, evaluate, machine, programs, report, zoo
+from kernelcast.cli import datasets, demo, evaluate, features, machine, programs, report, zoo
 from kernelcast.cli.output import stderr
 from kernelcast.errors import KernelcastError, StoreError, TargetError
 
@@ -28,6 +28,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.command()(programs.ingest)
+app.command()(features.features)
 app.command()(programs.predict)
 app.command()(programs.measure)
 app.command()(programs.tune)

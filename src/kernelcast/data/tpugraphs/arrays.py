@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,8 @@ from kernelcast.errors import KernelcastError, SchemaError
 
 # Deflate makes at most 258 bytes of two bits, so a file of n bytes cannot hold more than 1032 n.
 _LARGEST_EXPANSION = 1032
+# What the standard library's readers raise on damaged archives; a wrong offset is an OSError or ValueError.
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError, struct.error)
 _CHUNK_BYTES = 1 << 20
 _SUFFIX = ".npy"
 _ENCRYPTED = 1
@@ -56,14 +59,17 @@ def read_arrays(
         KernelcastError: the file cannot be opened.
     """
     try:
-        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-            return _Reader(path, archive, path.stat().st_size).read(specs, what, most_bytes)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-        raise SchemaError(
-            f"{path}: is no .npz archive, or is cut short or damaged ({error}); fetch {what} again"
-        ) from error
+        file = path.open("rb")
     except OSError as error:
         raise KernelcastError(f"{path}: cannot be read: {error.strerror}") from error
+    with file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                return _Reader(path, archive, path.stat().st_size).read(specs, what, most_bytes)
+        except _DAMAGE as error:
+            raise SchemaError(
+                f"{path}: is no .npz archive, or is cut short or damaged ({error}); fetch {what} again"
+            ) from error
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
@@ -73,10 +79,12 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
         StoreError: what was there before is untouched.
     """
     content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(content, "w") as archive:
         for name, array in arrays.items():
-            # A fixed date, as in the published files: the same arrays are then the same file.
-            with archive.open(zipfile.ZipInfo(name + _SUFFIX), "w") as member:
+            # Its date is fixed, as in the published files: the same arrays are then the same file.
+            info = zipfile.ZipInfo(name + _SUFFIX)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(info, "w") as member:
                 np.lib.format.write_array(member, np.ascontiguousarray(array), version=(1, 0))
     write_durably(path, content.getvalue())
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelcast.core.identity import TargetIdentity as TargetIdentity
 from kernelcast.core.kernel import Kernel
-from kernelcast.core.tile import Tile
+from kernelcast.core.tile import Tile, TileSet
 from kernelcast.core.timing import Failure, Timing
 from kernelcast.fusion.plan import FusionPlan, LibraryOff, Untouched
 from kernelcast.fusion.space import FusionSpace
@@ -93,4 +93,13 @@ class TimesPrograms(Protocol):
         inputs: Mapping[int, np.ndarray] | None = None,
     ) -> list[ProgramTiming]:
         """One entry per plan, in order; an A/A control of the default is always among the rounds."""
+        ...
+
+
+@runtime_checkable
+class Tiles(Protocol):
+    """Lists the tiles that its compiler may cut a kernel with."""
+
+    def valid_tiles(self, kernel: Kernel) -> TileSet | Failure:
+        """All valid tiles with the compiler's own estimates; a crash is a failure."""
         ...

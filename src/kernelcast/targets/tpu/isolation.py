@@ -12,7 +12,8 @@ from kernelcast.core.kernel import Kernel
 from kernelcast.core.tile import Tile
 from kernelcast.hlo.format import format_program
 from kernelcast.hlo.program import Computation, Instruction, Program
-from kernelcast.hlo.shape import Layout, Shape
+from kernelcast.targets.tpu.unassigned import unassigned
+from kernelcast.targets.tpu.unshared import unshared
 from kernelcast.targets.tpu.windows import with_tile
 
 _PLACEHOLDER = "kernelcast_placeholder"
@@ -38,17 +39,7 @@ def isolated(kernel: Kernel, tile: Tile | None) -> IsolatedKernel:
 
     What an earlier compile left in it, its windows and where its values lie, is taken out.
     """
-    canonical = kernel.canonical
-    computations = tuple(
-        Computation(
-            name=computation.name,
-            instructions=tuple(map(_unassigned, computation)),
-            root=computation.root,
-            attributes=computation.attributes,
-        )
-        for computation in canonical.computations
-    )
-    *callees, entry = computations
+    *callees, entry = unshared(unassigned(kernel.canonical)).computations
     root = replace(with_tile(entry.root_instruction, tile), name=ROOT)
     others = tuple(i for i in entry if i.name != entry.root)
     entry = replace(entry, instructions=(*others, root), root=ROOT)
@@ -84,20 +75,3 @@ def _carrier(entry: Computation) -> Computation:
 def _entry_layout(entry: Computation) -> str:
     parameters = ", ".join(str(p.shape) for p in entry.parameters)
     return f"{{({parameters})->{entry.root_instruction.shape}}}"
-
-
-def _unassigned(instruction: Instruction) -> Instruction:
-    """Without windows and memory spaces; custom calls keep their configuration, it holds their arguments."""
-    bare = replace(instruction, shape=_in_default_memory(instruction.shape))
-    return bare if bare.opcode == "custom-call" else bare.with_attribute("backend_config", None)
-
-
-def _in_default_memory(shape: Shape) -> Shape:
-    if shape.elements:
-        return replace(shape, elements=tuple(map(_in_default_memory, shape.elements)))
-    if shape.layout is None or not shape.layout.memory_space:
-        return shape
-    start = shape.layout.suffix.index("S(")
-    end = shape.layout.suffix.index(")", start) + 1
-    suffix = shape.layout.suffix[:start] + shape.layout.suffix[end:]
-    return replace(shape, layout=Layout(minor_to_major=shape.layout.minor_to_major, suffix=suffix))

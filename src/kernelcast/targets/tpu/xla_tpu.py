@@ -11,16 +11,21 @@ from kernelcast.core.tile import Tile, TileSet
 from kernelcast.core.timing import Failure, Reason
 from kernelcast.hlo.program import Instruction
 from kernelcast.hlo.text import parse
+from kernelcast.targets.lowering import lower
 from kernelcast.targets.pjrt.options import usable_cpu
 from kernelcast.targets.tpu import libtpu
 from kernelcast.targets.tpu.chip import chip
-from kernelcast.targets.tpu.compiler import Compiled, CompileKernel, TpuBoot, TpuCompiler
+from kernelcast.targets.tpu.compiled import (
+    CompiledKernel,
+    CompiledProgram,
+    compiled_kernel,
+    compiled_program,
+)
+from kernelcast.targets.tpu.compiler import Compiled, CompileKernel, CompileProgram, TpuBoot, TpuCompiler
 from kernelcast.targets.tpu.dump_folder import new_dump_folder
 from kernelcast.targets.tpu.isolation import ROOT, isolated
 from kernelcast.targets.tpu.windows import tile_of, tiles_of
 from kernelcast.targets.worker import Worker
-
-_GIBIBYTE = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,40 +33,21 @@ class XlaTpuOptions:
     """How compiles are bounded.
 
     Attributes:
-        kernel_limit_s: for one kernel.
-        program_limit_s: for a whole program.
+        kernel_limit_s: for one kernel; some windows that are not in the list never end.
+        program_limit_s: for a whole program; train steps with convolutions take up to a minute.
         memory_limit_bytes: of the worker.
     """
 
     kernel_limit_s: float = 60.0
     program_limit_s: float = 300.0
-    memory_limit_bytes: int = 8 * _GIBIBYTE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompiledKernel:
-    """One kernel, compiled alone.
-
-    Attributes:
-        kernel: as given.
-        listing: its final schedule, as libtpu prints it.
-        tile: the window that it has; None where the compiler cuts nothing.
-        iteration_bounds: how often its loops go round, major → minor.
-        estimated_cycles: the compiler's estimate; None where it is missing, as for forced windows.
-    """
-
-    kernel: Kernel
-    listing: str
-    tile: Tile | None
-    iteration_bounds: tuple[int, ...]
-    estimated_cycles: int | None
+    memory_limit_bytes: int = 8 << 30
 
 
 class XlaTpu:
     """XLA:TPU ahead of time, in a worker process pinned to one CPU.
 
-    Lists the tiles of a kernel (``Tiles``). A context manager: the worker ends with it. Not thread-safe; two
-    targets on two CPUs may work at the same time.
+    Lists the tiles of a kernel (``Tiles``). A context manager: the worker ends with it. Not thread-safe;
+    two targets on two CPUs may work at the same time.
 
     Attributes:
         chip: what is compiled for.
@@ -102,6 +88,26 @@ class XlaTpu:
         self._worker.close()
         shutil.rmtree(self._dump_folder, ignore_errors=True)  # gone already where it was closed before
 
+    @property
+    def worker(self) -> Worker[TpuCompiler]:
+        """The worker process, for requests of other parts of this target."""
+        return self._worker
+
+    def compile_program(self, source: object, *arguments: object) -> CompiledProgram | Failure:
+        """A program as the compiler makes it by itself, or why it cannot.
+
+        Args:
+            source: as ``lower`` takes it; a function is lowered for TPUs.
+
+        Raises:
+            KernelcastError: the source holds no program.
+        """
+        stablehlo = lower(source, *arguments, platform="tpu").stablehlo
+        answer = self._worker.ask(CompileProgram(stablehlo=stablehlo), limit_s=self.options.program_limit_s)
+        if isinstance(answer, Failure):
+            return answer
+        return compiled_program(parse(answer.final), answer.listings)
+
     def compile_kernel(self, kernel: Kernel, tile: Tile | None = None) -> CompiledKernel | Failure:
         """One kernel compiled alone, or why it cannot be.
 
@@ -112,44 +118,40 @@ class XlaTpu:
         answer = self._compile(kernel, tile)
         if isinstance(answer, Failure):
             return answer
-        compiled, root = answer
+        _, listing, root = answer
         config = libtpu.read_window_config(root.attribute("backend_config"))
-        window = None if config is None else tile_of(config)
-        if tile is not None and window != tile:
+        found = compiled_kernel(kernel, listing, config)
+        if tile is not None and found.tile != tile:
             return Failure(
-                reason=Reason.NOT_AS_ASKED, message=f"the window {tile} was asked for, {window} came out"
+                reason=Reason.NOT_AS_ASKED, message=f"the window {tile} was asked for, {found.tile} came out"
             )
-        return CompiledKernel(
-            kernel=kernel,
-            listing=compiled.listings[root.name],
-            tile=window,
-            iteration_bounds=() if config is None else config.iteration_bounds,
-            estimated_cycles=None if config is None else config.estimated_cycles,
-        )
+        return found
 
     def valid_tiles(self, kernel: Kernel) -> TileSet | Failure:
         """All windows that the compiler considers for a kernel, with its own estimates."""
         answer = self._compile(kernel, None, with_windows=True)
         if isinstance(answer, Failure):
             return answer
-        compiled, root = answer
+        compiled, _, root = answer
         config = libtpu.read_window_config(root.attribute("backend_config"))
         default = None if config is None else tile_of(config)
         return tiles_of(compiled.windows, default, is_complete=compiled.is_log_complete)
 
     def _compile(
         self, kernel: Kernel, tile: Tile | None, *, with_windows: bool = False
-    ) -> tuple[Compiled, Instruction] | Failure:
+    ) -> tuple[Compiled, str, Instruction] | Failure:
         made = isolated(kernel, tile)
         request = CompileKernel(carrier=made.carrier, module=made.module, with_windows=with_windows)
         answer = self._worker.ask(request, limit_s=self.options.kernel_limit_s)
         if isinstance(answer, Failure):
             return answer
+        # Copies may stand beside it where it works in place. A custom fusion takes another name.
+        names = [ROOT] if ROOT in answer.listings else list(answer.listings)
         entry = parse(answer.final).entry_computation
-        if ROOT not in entry or ROOT not in answer.listings:
+        if len(names) != 1 or names[0] not in entry:
             return Failure(
-                reason=Reason.NOT_AS_ASKED,
-                message=f"no schedule of %{ROOT} came out, but those of "
-                f"{', '.join(f'%{name}' for name in answer.listings) or 'nothing'}",
+                reason=Reason.UNSUPPORTED,
+                message="expected the schedule of one kernel, got "
+                f"{', '.join(f'%{name}' for name in names) or 'none: scalars belong to no kernel'}",
             )
-        return answer, entry[ROOT]
+        return answer, answer.listings[names[0]], entry[names[0]]

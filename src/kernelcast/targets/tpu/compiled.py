@@ -1,0 +1,85 @@
+"""What the TPU compiler made of a program or a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernelcast.core.kernel import Kernel
+from kernelcast.core.tile import Tile
+from kernelcast.fusion.extract import kernels_of
+from kernelcast.hlo.program import Program
+from kernelcast.targets.tpu import libtpu
+from kernelcast.targets.tpu.unassigned import unassigned
+from kernelcast.targets.tpu.windows import tile_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledKernel:
+    """One kernel, compiled alone or in a program.
+
+    Attributes:
+        kernel: without windows: a candidate is a kernel and a tile.
+        listing: its final schedule, as libtpu prints it; empty where it printed none.
+        tile: the window that it has; None where the compiler cuts nothing.
+        iteration_bounds: how often its loops go round, major → minor.
+        estimated_cycles: the compiler's estimate; None where it is missing, as for forced windows.
+    """
+
+    kernel: Kernel
+    listing: str
+    tile: Tile | None
+    iteration_bounds: tuple[int, ...] = ()
+    estimated_cycles: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Where a kernel stands in a program."""
+
+    computation: str
+    instruction: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledProgram:
+    """A whole program as the compiler leaves it.
+
+    Attributes:
+        program: the final module, with windows.
+        kernels: of every launched instruction, in the order of the text.
+    """
+
+    program: Program
+    kernels: tuple[tuple[Site, CompiledKernel], ...]
+
+
+def compiled_program(final: Program, listings: dict[str, str]) -> CompiledProgram:
+    """The kernels of a final module with their schedules.
+
+    Args:
+        listings: by instruction name. Equal kernels are scheduled once, under the name of one of them.
+    """
+    assigned = kernels_of(final)
+    by_kernel = {kernel: listings[name] for _, name, kernel in assigned if name in listings}
+    found: list[tuple[Site, CompiledKernel]] = []
+    for (computation, name, kernel), (_, _, bare) in zip(
+        assigned, kernels_of(unassigned(final)), strict=True
+    ):
+        site = Site(computation=computation, instruction=name)
+        listing = listings.get(name) or by_kernel.get(kernel, "")
+        config = kernel.root.attribute("backend_config")
+        found.append((site, compiled_kernel(bare, listing, libtpu.read_window_config(config))))
+    return CompiledProgram(program=final, kernels=tuple(found))
+
+
+def compiled_kernel(kernel: Kernel, listing: str, config: libtpu.WindowConfig | None) -> CompiledKernel:
+    """A kernel with the windows that its instruction came out with."""
+    if config is None:
+        return CompiledKernel(kernel=kernel, listing=listing, tile=None)
+    return CompiledKernel(
+        kernel=kernel,
+        listing=listing,
+        tile=tile_of(config),
+        iteration_bounds=config.iteration_bounds,
+        estimated_cycles=config.estimated_cycles,
+    )

@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_an_epoch_serves_every_kernel_once_in_batches(folder: Path) -> None:
-    batches = list(TileStream(files=tile_files(folder, "train"), seed=0).epoch(0))
+    batches = list(TileStream(tile_files(folder, "train"), seed=0).epoch(0))
     assert [len(batch) for batch in batches] == [10, 10, 5]
     served = [g for batch in batches for g in batch]
     assert sorted(g.name for g in served) == [f"k{n:02}" for n in range(25)]
@@ -56,7 +56,7 @@ def test_seed_and_epoch_alone_decide(folder: Path) -> None:
 
     def trace(seed: int, epoch: int, cache_bytes: int = 0) -> list[tuple[str, list[int]]]:
         options = StreamOptions(cache_bytes=cache_bytes)
-        stream = TileStream(files=files, seed=seed, options=options)
+        stream = TileStream(files, seed=seed, options=options)
         for earlier in range(epoch if cache_bytes else 0):
             list(stream.epoch(earlier))
         return [(g.name, g.runtime_ns.tolist()) for batch in stream.epoch(epoch) for g in batch]
@@ -69,7 +69,7 @@ def test_seed_and_epoch_alone_decide(folder: Path) -> None:
 def test_the_first_tile_stands_anywhere(folder: Path) -> None:
     """The published files list the default first."""
     files = [folder / "train" / "k09.npz"]
-    stream = TileStream(files=files, seed=0)
+    stream = TileStream(files, seed=0)
     places = [g.runtime_ns.tolist().index(100) for epoch in range(300) for (g,) in stream.epoch(epoch)]
     counts = np.bincount(places, minlength=10)
     assert counts.min() > 10
@@ -78,12 +78,12 @@ def test_the_first_tile_stands_anywhere(folder: Path) -> None:
 
 def test_tiles_without_times_are_not_drawn(tmp_path: Path) -> None:
     path = write_tile_file(tmp_path, graph("k", 12, untimed=8))
-    ((served,),) = TileStream(files=[path], seed=0).epoch(0)
+    ((served,),) = TileStream([path], seed=0).epoch(0)
     assert sorted(served.runtime_ns.tolist()) == [100, 101, 102, 103]
 
 
 def test_a_test_file_is_told(folder: Path) -> None:
-    hidden = TileStream(files=tile_files(folder, "test"), seed=0)
+    hidden = TileStream(tile_files(folder, "test"), seed=0)
     with pytest.raises(
         SchemaError, match=r"hidden.npz: all its runtimes are missing, as in the published test"
     ):
@@ -93,7 +93,7 @@ def test_a_test_file_is_told(folder: Path) -> None:
 def test_a_damaged_file_is_named(folder: Path) -> None:
     (folder / "train" / "k03.npz").write_bytes(b"PK\x03\x04")
     with pytest.raises(SchemaError, match=r"k03.npz: is no .npz archive"):
-        list(TileStream(files=tile_files(folder, "train"), seed=0).epoch(0))
+        list(TileStream(tile_files(folder, "train"), seed=0).epoch(0))
 
 
 def test_kernels_in_the_cache_are_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,12 +108,12 @@ def test_kernels_in_the_cache_are_read_once(folder: Path, monkeypatch: pytest.Mo
     size = sum(read_tile_file(path).byte_size for path in files)
     for cache_bytes, reads in ((size, 25), (0, 75)):
         read.clear()
-        whole = TileStream(files=files, seed=0, options=StreamOptions(cache_bytes=cache_bytes))
+        whole = TileStream(files, seed=0, options=StreamOptions(cache_bytes=cache_bytes))
         for epoch in range(3):
             list(whole.epoch(epoch))
         assert len(read) == reads
     read.clear()
-    half = TileStream(files=files, seed=0, options=StreamOptions(cache_bytes=size // 2))
+    half = TileStream(files, seed=0, options=StreamOptions(cache_bytes=size // 2))
     list(half.epoch(0))
     list(half.epoch(1))
     assert 25 < len(read) < 42
@@ -134,12 +134,14 @@ def test_parts_are_found_where_the_archives_unpack_them(place: str, tmp_path: Pa
 def test_published_files_stream(shared_data: Path) -> None:
     for part, tiles in (("train", 2), ("valid", 9)):
         files = tile_files(shared_data / "tpugraphs", part)
-        ((served,),) = TileStream(files=files, seed=0).epoch(0)
+        ((served,),) = TileStream(files, seed=0).epoch(0)
         assert served.tile_count == tiles
         assert served.is_timed.all()
 
 
-@pytest.mark.parametrize("options", [{"graphs": 0}, {"tiles": 0}, {"cache_bytes": -1}])
-def test_empty_batches_are_refused(options: dict[str, int]) -> None:
+@pytest.mark.parametrize("options", [{"graphs": 0}, {"tiles": 0}])
+def test_empty_batches_and_caches_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="at least one graph and one tile"):
         StreamOptions(**options)
+    with pytest.raises(ValueError, match="a cache has no negative size, got -1"):
+        TileStream([], seed=0, options=StreamOptions(cache_bytes=-1))

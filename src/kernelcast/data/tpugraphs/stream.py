@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from kernelcast.errors import SchemaError
 PARTS = ("train", "valid", "test")
 # Where the published archives unpack their parts, relative to the folder that they are unpacked in.
 _PLACES = (".", "tile", "tile/xla", "npz/tile/xla")
+CACHE_BYTES = 512 << 20
+
+Form = TypeVar("Form")
 
 
 def tile_files(folder: Path, part: str) -> tuple[Path, ...]:
@@ -36,60 +40,36 @@ def tile_files(folder: Path, part: str) -> tuple[Path, ...]:
     raise SchemaError(f"{folder}: holds no tile files of part {part}; looked for .npz files in {tried}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamOptions:
-    """What a batch holds, and how much memory the stream may keep.
+class TileReader(Generic[Form]):
+    """Kernels of tile files in a form of one's own; the first ones read are kept in memory.
 
-    Attributes:
-        graphs: kernels in a batch; the last one of an epoch may have fewer.
-        tiles: drawn per kernel; all where it has fewer.
-        cache_bytes: of decoded kernels kept for later epochs. The first ones read are kept until this is
-            full; since each epoch reads every file once, keeping the latest instead would find none again.
+    Kept are the first ones until the budget is spent: each epoch reads every file once, so that to keep the
+    latest instead would find none again. A kept kernel is the same object in every epoch.
     """
 
-    graphs: int = 10
-    tiles: int = 10
-    cache_bytes: int = 512 << 20
+    def __init__(
+        self, files: Sequence[Path], form: Callable[[TileGraph], Form], *, cache_bytes: int = CACHE_BYTES
+    ) -> None:
+        """A reader of ``files``.
 
-    def __post_init__(self) -> None:
-        if self.graphs < 1 or self.tiles < 1 or self.cache_bytes < 0:
-            raise ValueError(
-                f"a batch has at least one graph and one tile, and a cache no negative size; got {self}"
-            )
+        Args:
+            files: tile files with times.
+            form: what is made of each kernel, and kept.
+            cache_bytes: of decoded arrays, about what the kept kernels take.
+        """
+        if cache_bytes < 0:
+            raise ValueError(f"a cache has no negative size, got {cache_bytes}")
+        self.files = tuple(files)
+        self._form = form
+        self._left_bytes = cache_bytes
+        self._kept: dict[Path, Form] = {}
 
-
-@dataclass(slots=True, kw_only=True)
-class TileStream:
-    """Kernels in random order, each with random tiles in random order.
-
-    One decoded file at a time is held, besides the batch and the cache. Published files list the
-    default tile first; drawn rows are shuffled, so that no model can profit from it.
-
-    Attributes:
-        files: tile files with times.
-        seed: of the order of kernels and the draw of tiles; the same seed and epoch give the same batches.
-        options: what a batch holds.
-    """
-
-    files: Sequence[Path]
-    seed: int
-    options: StreamOptions = StreamOptions()
-    _kept: dict[Path, TileGraph] = field(default_factory=dict[Path, TileGraph], init=False, repr=False)
-    _kept_bytes: int = field(default=0, init=False, repr=False)
-
-    def epoch(self, number: int) -> Iterator[tuple[TileGraph, ...]]:
-        """Batches that hold every kernel once.
+    def read(self, path: Path) -> Form:
+        """The kernel of one file.
 
         Raises:
-            SchemaError: a file is damaged, or has no times, as the published test files.
+            SchemaError: the file is damaged, or has no times, as the published test files.
         """
-        random = np.random.default_rng((self.seed, number))
-        order = random.permutation(len(self.files))
-        for start in range(0, len(order), self.options.graphs):
-            chosen = order[start : start + self.options.graphs]
-            yield tuple(_drawn(self._graph(self.files[n]), self.options.tiles, random) for n in chosen)
-
-    def _graph(self, path: Path) -> TileGraph:
         held = self._kept.get(path)
         if held is not None:
             return held
@@ -98,11 +78,71 @@ class TileStream:
             raise SchemaError(
                 f"{path}: all its runtimes are missing, as in the published test files; train on another part"
             )
-        size = graph.byte_size
-        if self._kept_bytes + size <= self.options.cache_bytes:
-            self._kept[path] = graph
-            self._kept_bytes += size
-        return graph
+        made = self._form(graph)
+        if graph.byte_size <= self._left_bytes:
+            self._kept[path] = made
+            self._left_bytes -= graph.byte_size
+        return made
+
+    def in_random_order(self, random: np.random.Generator) -> Iterator[Form]:
+        """Every kernel once, one file decoded at a time."""
+        for number in random.permutation(len(self.files)):
+            yield self.read(self.files[number])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOptions:
+    """What a batch holds, and how much memory the stream may keep.
+
+    Attributes:
+        graphs: kernels in a batch; the last one of an epoch may have fewer.
+        tiles: drawn per kernel; all where it has fewer.
+        cache_bytes: of decoded kernels kept for later epochs.
+    """
+
+    graphs: int = 10
+    tiles: int = 10
+    cache_bytes: int = CACHE_BYTES
+
+    def __post_init__(self) -> None:
+        if self.graphs < 1 or self.tiles < 1:
+            raise ValueError(f"a batch has at least one graph and one tile; got {self}")
+
+
+class TileStream:
+    """Batches of kernels in random order, each with random tiles in random order.
+
+    One decoded file at a time is held, besides the batch and the cache. Published files list the default tile
+    first; drawn rows are shuffled, so that no model can profit from it.
+    """
+
+    def __init__(self, files: Sequence[Path], *, seed: int, options: StreamOptions | None = None) -> None:
+        """A stream of ``files``.
+
+        Args:
+            files: tile files with times.
+            seed: of the order of kernels and the draw of tiles; seed and epoch decide the batches.
+            options: what a batch holds; ``StreamOptions()`` for None.
+        """
+        self._seed = seed
+        self._options = options or StreamOptions()
+        self._reader = TileReader(files, lambda graph: graph, cache_bytes=self._options.cache_bytes)
+
+    def epoch(self, number: int) -> Iterator[tuple[TileGraph, ...]]:
+        """Batches that hold every kernel once.
+
+        Raises:
+            SchemaError: a file is damaged, or has no times, as the published test files.
+        """
+        random = np.random.default_rng((self._seed, number))
+        batch: list[TileGraph] = []
+        for graph in self._reader.in_random_order(random):
+            batch.append(_drawn(graph, self._options.tiles, random))
+            if len(batch) == self._options.graphs:
+                yield tuple(batch)
+                batch.clear()
+        if batch:
+            yield tuple(batch)
 
 
 def _drawn(graph: TileGraph, tiles: int, random: np.random.Generator) -> TileGraph:

@@ -25,6 +25,8 @@ _log = logging.getLogger(__name__)
 TRIED_VERSION = "0.0.42.1"
 """The libtpu that everything here was tried with."""
 
+_GOOGLE = "0x1ae0"  # as a vendor of PCI devices
+
 # A module before the compiler's own fusion, layouts assigned.
 FUSION_PASSES = ("tpu_fusion", "tpu_multi_output_fusion")
 
@@ -37,6 +39,12 @@ def installed_version() -> str | None:
         return version("libtpu")
     except PackageNotFoundError:
         return None
+
+
+def has_chip() -> bool:
+    """Whether a TPU is in this machine: libtpu compiles without one, JAX runs only with one."""
+    vendors = Path("/sys/bus/pci/devices").glob("*/vendor")
+    return any(path.read_text(encoding="ascii").strip() == _GOOGLE for path in vendors)
 
 
 def require(feature: str) -> str:

@@ -22,10 +22,12 @@ import numpy as np
 from kernelcast.cli.recording import record
 from kernelcast.data.tpugraphs.stream import TileStream, tile_files
 from kernelcast.data.tpugraphs.tile_file import TileGraph, write_tile_file
+from kernelcast.jobs.learning.published_tiles import PublishedTiles
 from kernelcast.report.provenance import Provenance
 from kernelcast.report.results import Record
 
 DISTINCT = 100
+GROUPS = 8  # of ten tiles, drawn from each kernel in an epoch of training
 SEED = 0
 
 
@@ -46,7 +48,7 @@ def main() -> None:
             "GB",
             seeds=[SEED],
             split="none",
-            noise=f"one epoch over {figures['files']:,} synthetic files, {figures['decoded_gb']} GB decoded",
+            noise=f"an epoch of batches and one of training input over {figures['files']:,} synthetic files, {figures['decoded_gb']} GB decoded",
         )
 
     root = Path(__file__).resolve().parent.parent
@@ -84,20 +86,28 @@ def kernel(name: str, random: np.random.Generator) -> TileGraph:
 
 
 def streamed(folder: Path, decoded_bytes: int) -> dict[str, float]:
-    """The figures of one epoch."""
+    """The figures of one epoch of plain batches, and one of what training reads."""
     files = tile_files(folder, "train")
-    stream = TileStream(files, seed=SEED)
-    begin, pairs = time.process_time(), 0
-    for batch in stream.epoch(0):
-        pairs += sum(graph.tile_count for graph in batch)
-    seconds = time.process_time() - begin
+    seconds, pairs = timed(
+        graph.tile_count for batch in TileStream(files, seed=SEED).epoch(0) for graph in batch
+    )
+    source, random = PublishedTiles(files), np.random.default_rng(SEED)
+    drawn_seconds, drawn = timed(len(group) for group in source.epoch(random, tiles=10, groups=GROUPS))
     return {
         "files": len(files),
         "decoded_gb": round(decoded_bytes / 1e9, 2),
-        "pairs_per_cpu_s": round(pairs / seconds),
         "decoded_mb_per_cpu_s": round(decoded_bytes / 1e6 / seconds),
+        "pairs_per_cpu_s": round(pairs / seconds),
+        "pairs_per_cpu_s_for_training": round(drawn / drawn_seconds),
         "peak_memory_gb": round(peak_bytes() / 1e9, 3),
     }
+
+
+def timed(counts: Iterable[int]) -> tuple[float, int]:
+    """CPU seconds that it takes to go through the counts, and their sum."""
+    begin = time.process_time()
+    total = sum(counts)
+    return time.process_time() - begin, total
 
 
 def peak_bytes() -> int:

@@ -114,6 +114,18 @@ def read_tile_file(path: Path, *, most_bytes: int = MOST_BYTES) -> TileGraph:
     )
 
 
+def timed_tile_count(path: Path) -> int:
+    """How many tiles of a published tile file have a time; reads nothing else of it.
+
+    Raises:
+        SchemaError: cut short, damaged or of another layout.
+        KernelcastError: the file cannot be opened.
+    """
+    specs = [spec for spec in _SPECS if spec.name == "config_runtime"]
+    arrays = read_arrays(path, specs, what="a TpuGraphs tile file", most_bytes=MOST_BYTES)
+    return int(is_real_time(arrays["config_runtime"]).sum())
+
+
 def write_tile_file(folder: Path, graph: TileGraph) -> Path:
     """Writes a kernel in the published form and returns the file's path, ``folder/<name>.npz``.
 

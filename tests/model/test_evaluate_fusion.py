@@ -175,9 +175,14 @@ def test_an_interrupted_training_is_not_judged(folder, checkpoints, tmp_path):
 
 
 def test_unknown_models_and_empty_parts_are_errors(folder, tmp_path, unique):
-    with pytest.raises(SchemaError, match="no model is called lstm"):
+    with pytest.raises(SchemaError, match="no model is called mystery; there are gnn"):
         train_job.train_models(
-            folder / "data", folder / "split.json", models=["lstm"], seeds=[0], out=tmp_path, watch=print
+            folder / "data",
+            folder / "split.json",
+            models=["mystery"],
+            seeds=[0],
+            out=tmp_path,
+            watch=print,
         )
     split = {
         "schema": "kernelcast-split-1", "name": "t", "train": ["a", "c"], "validation": ["b"], "test": [],

@@ -175,7 +175,7 @@ def test_promises_are_not_mixed_up(ranking, trained, provenance, tmp_path):
         TileRanker(trained, provenance)
     held = json.loads((tmp_path / "tile" / "model.json").read_text())
     (tmp_path / "tile" / "model.json").write_text(json.dumps(held | {"promise": "estimator"}))
-    with pytest.raises(SchemaError, match="promise is .*estimator.*, its settings make it .*ranker"):
+    with pytest.raises(SchemaError, match=r"promise is .*estimator.*, its settings make it .*ranker"):
         load_checkpoint(tmp_path / "tile", KERNELCAST_1)
 
 

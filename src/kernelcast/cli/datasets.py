@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kernelcast.cli.choices import chosen_variants, integers, usable_cpus
+from kernelcast.cli.choices import Task, chosen_variants, integers, usable_cpus
 from kernelcast.cli.output import JsonOption, emit, facts, percent, stderr, table
 from kernelcast.cli.recording import RecordOption, RepositoryOption, record
 
@@ -111,14 +111,19 @@ def train(
     split: Annotated[Path, typer.Option(help="File that says which families train.")] = Path(
         "experiments/split-family.json"
     ),
+    task: Annotated[Task, typer.Option(help="What the dataset's times are of.")] = Task.FUSION,
     model: Annotated[
-        list[str] | None, typer.Option(help="gnn or gnn_static, may be repeated; both if not given.")
+        list[str] | None,
+        typer.Option(
+            help="May be repeated: gnn, gnn_static, lstm of the fusion task, rank, mse, lstm of the tile "
+            "task; all of the task if not given."
+        ),
     ] = None,
     seeds: Annotated[str, typer.Option(help="Comma-separated.")] = "0,1,2,3,4",
     as_json: JsonOption = False,
 ) -> None:
     """Trains models on a dataset; finished seeds are kept when run again."""
-    from kernelcast.jobs.learning.train import MODELS, train_models
+    from kernelcast.jobs.learning.train import MODELS, TILE_MODELS, train_models, train_tile_models
     from kernelcast.model.trained import Epoch
 
     console = stderr()
@@ -129,8 +134,9 @@ def train(
             f"validation {epoch.validation_error:.4f}"
         )
 
-    results = train_models(
-        dataset, split, models=model or list(MODELS), seeds=integers(seeds, "--seeds"), out=out, watch=watch
+    run, known = (train_tile_models, TILE_MODELS) if task is Task.TILE else (train_models, MODELS)
+    results = run(
+        dataset, split, models=model or list(known), seeds=integers(seeds, "--seeds"), out=out, watch=watch
     )
     emit(
         results,
@@ -141,7 +147,7 @@ def train(
                 "model": "left",
                 "seed": "right",
                 "epochs": "right",
-                "mean |log error|": "right",
+                "1 − τ" if task is Task.TILE else "mean |log error|": "right",
                 "folder": "left",
             },
             [

@@ -12,6 +12,8 @@ from kernelcast.jobs.collection.collect import CollectReport
 from kernelcast.jobs.collection.oracle import OracleReport
 from kernelcast.jobs.comparison import Ratio
 from kernelcast.jobs.learning.evaluate_fusion import FusionTable
+from kernelcast.jobs.learning.tile_scores import TOPS
+from kernelcast.jobs.learning.tile_table import DEFAULT, TileTable
 from kernelcast.jobs.studies.additivity import AdditivityReport
 from kernelcast.jobs.studies.plans_tried import PlansReport
 from kernelcast.jobs.studies.program_times import ProgramTimesReport
@@ -151,6 +153,37 @@ def fusion_figures(table: FusionTable) -> Iterator[Figure]:
             ):
                 full = f"{start}.program.{name}.{record_word(row.program)}.{row.model}"
                 yield Figure(name=full, value=value, unit=unit, noise=f"{count} kernels")
+
+
+def tile_figures(table: TileTable, *, split_name: str) -> Iterator[Figure]:
+    """The tile task's table: means over programs of each model, and every program of each."""
+    start = f"tile.{record_word(table.target)}.{record_word(split_name)}"
+    clock = "simulated times" if table.is_simulated else "measured times"
+    for row in table.summaries:
+        population = "" if row.population == "all" else f".{row.population}"
+        low, high = row.tau_range
+        noise = f"{clock}; {row.seeds} seeds; {row.programs} programs, {row.kernels} kernels"
+        spread = f"{noise}; τ {low:.3f}–{high:.3f} over seeds"
+        for name, value, unit, told in (
+            ("tau_mean", row.tau_mean, "fraction", spread),
+            ("tau_median", row.tau_median, "fraction", spread),
+            ("ape", row.ape_mean, "%", noise),
+            ("ape_median", row.ape_median, "%", noise),
+            *((f"top_{k}_error", error, "%", noise) for k, error in zip(TOPS, row.top_errors, strict=True)),
+        ):
+            yield Figure(name=f"{start}{population}.{name}.{row.model}", value=value, unit=unit, noise=told)
+    for row in table.rows:
+        if row.population == "all" and row.model != DEFAULT:
+            for name, value, unit in (("tau", row.score.tau, "fraction"), ("ape", row.score.ape, "%")):
+                full = f"{start}.program.{name}.{record_word(row.program)}.{row.model}"
+                yield Figure(name=full, value=value, unit=unit, noise=f"{clock}; {row.score.kernels} kernels")
+    for row in table.differences:
+        yield Figure(
+            name=f"{start}.tau_difference.{row.first}.{row.second}",
+            value=row.mean,
+            unit="fraction",
+            noise=f"{clock}; 95 % bootstrap interval over programs {row.lower:+.3f} to {row.upper:+.3f}",
+        )
 
 
 def tuning_figures(report: TuningReport) -> Iterator[Figure]:

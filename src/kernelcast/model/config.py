@@ -75,3 +75,7 @@ GNN_STATIC = TrainConfig(
     blocks=(*PAPER_BLOCKS, Block.STATIC),
 )
 LSTM = TrainConfig(network=SequenceConfig())
+
+GNN_RANK = TrainConfig(tiles=TileTask(loss=TileLoss.HINGE))
+GNN_SQUARED = TrainConfig(tiles=TileTask(loss=TileLoss.SQUARED_BY_KERNEL))
+LSTM_RANK = TrainConfig(network=SequenceConfig(), tiles=TileTask(loss=TileLoss.HINGE))

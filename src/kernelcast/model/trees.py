@@ -69,9 +69,33 @@ def fit_trees(training: Examples, validation: Examples, *, config: TreesConfig, 
     Raises:
         MissingExtraError: LightGBM is not installed.
     """
+    booster = boosted(
+        (summed_features(training.graphs), np.log(training.seconds)),
+        (summed_features(validation.graphs), np.log(validation.seconds)),
+        config=config,
+        seed=seed,
+    )
+    opcodes = np.zeros(_OPCODES, dtype=np.bool_)
+    for graph in training.graphs:
+        opcodes[graph.opcodes] = True
+    return Trees(booster, opcodes)
+
+
+def boosted(
+    training: tuple[np.ndarray, ...], validation: tuple[np.ndarray, ...], *, config: TreesConfig, seed: int
+) -> Any:
+    """A booster of squared error, stopped by the validation rows.
+
+    Args:
+        training, validation: (row, feature) inputs, (row,) targets and, where rows do not count the same,
+            (row,) weights.
+
+    Raises:
+        MissingExtraError: LightGBM is not installed.
+    """
     lightgbm = _lightgbm()
-    train = lightgbm.Dataset(summed_features(training.graphs), np.log(training.seconds))
-    held = lightgbm.Dataset(summed_features(validation.graphs), np.log(validation.seconds), reference=train)
+    train = lightgbm.Dataset(training[0], training[1], weight=_weights(training))
+    held = lightgbm.Dataset(validation[0], validation[1], weight=_weights(validation), reference=train)
     settings = {
         "objective": "l2",
         "learning_rate": config.learning_rate,
@@ -86,17 +110,17 @@ def fit_trees(training: Examples, validation: Examples, *, config: TreesConfig, 
         "num_threads": 1,
         "verbose": -1,
     }
-    booster = lightgbm.train(
+    return lightgbm.train(
         settings,
         train,
         config.rounds,
         valid_sets=[held],
         callbacks=[lightgbm.early_stopping(config.patience, verbose=False)],
     )
-    opcodes = np.zeros(_OPCODES, dtype=np.bool_)
-    for graph in training.graphs:
-        opcodes[graph.opcodes] = True
-    return Trees(booster, opcodes)
+
+
+def _weights(rows: tuple[np.ndarray, ...]) -> np.ndarray | None:
+    return rows[2] if len(rows) > 2 else None
 
 
 def summed_features(graphs: Sequence[KernelGraph]) -> np.ndarray:

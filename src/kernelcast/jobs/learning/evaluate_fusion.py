@@ -23,6 +23,7 @@ from kernelcast.data.store import Dataset
 from kernelcast.errors import SchemaError
 from kernelcast.features.schema import KERNELCAST_1
 from kernelcast.jobs.learning.data import LearningData, learning_data
+from kernelcast.jobs.learning.tile_table import TileTable
 from kernelcast.model.checkpoint import load_checkpoint
 from kernelcast.model.predict import Predictor
 from kernelcast.model.roofline import Fitting, Roofline, fit_roofline
@@ -160,7 +161,7 @@ def evaluate_fusion(
     return _table(data, predictions, populations)
 
 
-def write_table(path: Path, table: FusionTable) -> None:
+def write_table(path: Path, table: FusionTable | TileTable) -> None:
     """Writes a table as JSON; numbers that do not exist are null."""
     body = json.dumps(_without_nan(asdict(table)), indent=1, ensure_ascii=False)
     write_durably(path, (body + "\n").encode())

@@ -27,7 +27,7 @@ from kernelcast.report.provenance import Provenance
 from kernelcast.report.results import Record
 
 DISTINCT = 100
-GROUPS = 8  # of ten tiles, drawn from each kernel in an epoch of training
+GROUPS = 4  # of ten tiles, drawn from each kernel in an epoch of training
 SEED = 0
 
 
@@ -48,7 +48,8 @@ def main() -> None:
             "GB",
             seeds=[SEED],
             split="none",
-            noise=f"an epoch of batches and one of training input over {figures['files']:,} synthetic files, {figures['decoded_gb']} GB decoded",
+            noise=f"an epoch of batches and one of training input over {figures['files']:,} synthetic files, "
+            f"{figures['decoded_gb']} GB decoded",
         )
 
     root = Path(__file__).resolve().parent.parent

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 from kernelcast.data.store import Dataset
-from kernelcast.errors import SchemaError
 from kernelcast.features.schema import KERNELCAST_1
 from kernelcast.jobs.learning.data import LearningData, learning_data
+from kernelcast.jobs.learning.seeds import Fit, SeedResult, chosen, library_versions, train_seeds
 from kernelcast.jobs.learning.tile_data import TileLearningData, tile_learning_data
-from kernelcast.model.checkpoint import DESCRIPTION, Provenance, load_checkpoint, save_checkpoint
+from kernelcast.model.checkpoint import Provenance
 from kernelcast.model.config import GNN, GNN_RANK, GNN_SQUARED, GNN_STATIC, LSTM, LSTM_RANK, TrainConfig
 from kernelcast.model.train import train
 from kernelcast.model.train_tiles import train_tiles
@@ -24,28 +23,6 @@ from kernelcast.split import read_split
 _log = logging.getLogger(__name__)
 MODELS: Mapping[str, TrainConfig] = {"gnn": GNN, "gnn_static": GNN_STATIC, "lstm": LSTM}
 TILE_MODELS: Mapping[str, TrainConfig] = {"rank": GNN_RANK, "mse": GNN_SQUARED, "lstm": LSTM_RANK}
-_LIBRARIES = ("kernelcast", "jax", "jaxlib", "numpy", "equinox", "optax")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeedResult:
-    """One trained model.
-
-    Attributes:
-        model: name in ``MODELS``.
-        seed: of the training.
-        folder: its checkpoint.
-        epochs: that it was trained for, up to its best.
-        validation_error: mean |log error| on the validation kernels.
-        was_there: whether it was finished before and only read.
-    """
-
-    model: str
-    seed: int
-    folder: Path
-    epochs: int
-    validation_error: float
-    was_there: bool
 
 
 def train_models(
@@ -69,9 +46,9 @@ def train_models(
     Raises:
         SchemaError: an unknown model, or checkpoints in ``out`` of other data, split or settings.
     """
-    configs = _chosen(MODELS, models)
+    configs = chosen(MODELS, models)
     data = learning_data(Dataset.open(dataset_folder), read_split(split_file))
-    return _train_all(data, configs, partial(_fit_fusion, data), seeds=seeds, out=out, watch=watch)
+    return _train_all(data, configs, partial(_fit_fusion, data), seeds, out, watch)
 
 
 def train_tile_models(
@@ -92,12 +69,9 @@ def train_tile_models(
     Raises:
         SchemaError: an unknown model, or checkpoints in ``out`` of other data, split or settings.
     """
-    configs = _chosen(TILE_MODELS, models)
+    configs = chosen(TILE_MODELS, models)
     data = tile_learning_data(Dataset.open(dataset_folder), read_split(split_file))
-    return _train_all(data, configs, partial(_fit_tiles, data), seeds=seeds, out=out, watch=watch)
-
-
-_Fit = Callable[[TrainConfig, int, Callable[[Trained], None], Callable[[Epoch], None]], Trained]
+    return _train_all(data, configs, partial(_fit_tiles, data), seeds, out, watch)
 
 
 def _fit_fusion(
@@ -136,18 +110,10 @@ def _fit_tiles(
     )
 
 
-def _chosen(known: Mapping[str, TrainConfig], names: Sequence[str]) -> dict[str, TrainConfig]:
-    unknown = sorted(set(names) - set(known))
-    if unknown:
-        raise SchemaError(f"no model is called {', '.join(unknown)}; there are {', '.join(known)}")
-    return {name: known[name] for name in names}
-
-
 def _train_all(
     data: LearningData | TileLearningData,
     configs: Mapping[str, TrainConfig],
-    fit: _Fit,
-    *,
+    fit: Fit,
     seeds: Sequence[int],
     out: Path,
     watch: Callable[[str, int, Epoch], None],
@@ -158,31 +124,15 @@ def _train_all(
         len(data.validation),
         len(data.test),
     )
-    results: list[SeedResult] = []
-    for model, config in configs.items():
-        provenance = provenance_of(data, model)
-        for seed in seeds:
-            folder = out / f"{model}-{seed}"
-            found = _finished(folder, provenance, config)
-            trained = found or _train_seed(folder, provenance, config, fit, seed, partial(watch, model, seed))
-            results.append(_result(model, seed, folder, trained, was_there=found is not None))
-    return results
-
-
-def _train_seed(
-    folder: Path,
-    provenance: Provenance,
-    config: TrainConfig,
-    fit: _Fit,
-    seed: int,
-    on_epoch: Callable[[Epoch], None],
-) -> Trained:
-    def save(best: Trained, *, is_finished: bool = False) -> None:
-        save_checkpoint(folder, best, provenance, KERNELCAST_1, is_finished=is_finished)
-
-    trained = fit(config, seed, save, on_epoch)
-    save(trained, is_finished=True)
-    return trained
+    return train_seeds(
+        configs,
+        fit,
+        schema=KERNELCAST_1,
+        provenance=partial(provenance_of, data),
+        seeds=seeds,
+        out=out,
+        watch=watch,
+    )
 
 
 def provenance_of(data: LearningData | TileLearningData, model: str) -> Provenance:
@@ -193,37 +143,6 @@ def provenance_of(data: LearningData | TileLearningData, model: str) -> Provenan
         target=asdict(data.target),
         target_digest=data.target.digest,
         statistic=data.target.label.value,
-        versions={name: version(name) for name in _LIBRARIES},
+        versions=library_versions(),
         split=data.split.digest,
-    )
-
-
-def _finished(folder: Path, provenance: Provenance, config: TrainConfig) -> Trained | None:
-    """The finished model of an earlier run with the same data, split and settings."""
-    if not (folder / DESCRIPTION).exists():
-        return None
-    held = load_checkpoint(folder, KERNELCAST_1)
-    if not held.is_finished:
-        return None
-    for what, old, new in (
-        ("dataset", held.provenance.data_digest, provenance.data_digest),
-        ("split", held.provenance.split, provenance.split),
-        ("settings", held.trained.config, config),
-    ):
-        if old != new:
-            raise SchemaError(
-                f"{folder} holds a model of another {what} ({old}, not {new}): choose another output folder"
-            )
-    return held.trained
-
-
-def _result(model: str, seed: int, folder: Path, trained: Trained, *, was_there: bool) -> SeedResult:
-    best = trained.history[-1]
-    return SeedResult(
-        model=model,
-        seed=seed,
-        folder=folder,
-        epochs=best.number,
-        validation_error=best.validation_error,
-        was_there=was_there,
     )

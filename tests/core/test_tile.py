@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernelcast.core.tile import MAX_BOUNDS, MAX_LEVELS, Tile, parse_tile
+from kernelcast.core.tile import MAX_BOUNDS, MAX_LEVELS, Tile, TileSet, parse_tile
 
 
 def test_a_tile_is_written_level_by_level() -> None:
@@ -41,3 +41,24 @@ def test_the_text_of_a_tile_holds_all_of_it(
 def test_texts_that_are_no_tile_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="a tile is written like"):
         parse_tile(text)
+
+
+def test_tile_sets_refuse_what_does_not_fit() -> None:
+    one, two = (Tile(levels=(("output", (n,)),)) for n in (1, 2))
+    with pytest.raises(ValueError, match="2 tiles and 1 numbers"):
+        TileSet(tiles=(one, two), analytical_cycles=(3,), default=None, is_complete=True)
+    with pytest.raises(ValueError, match="listed twice"):
+        TileSet(tiles=(one, one), analytical_cycles=(3, 4), default=None, is_complete=True)
+    with pytest.raises(ValueError, match=r"default output\[2\] is not among the 1 tiles"):
+        TileSet(tiles=(one,), analytical_cycles=(3,), default=two, is_complete=True)
+    with pytest.raises(ValueError, match=r"output\[2\] is none of the 1 valid tiles"):
+        TileSet(tiles=(one,), analytical_cycles=(3,), default=None, is_complete=True).cycles_of(two)
+
+
+def test_analytical_best_is_the_first_of_the_lowest_known() -> None:
+    tiles = tuple(Tile(levels=(("output", (n,)),)) for n in (1, 2, 3, 4))
+    listed = TileSet(tiles=tiles, analytical_cycles=(None, 9, 5, 5), default=tiles[1], is_complete=True)
+    assert listed.analytical_best == tiles[2]
+    assert len(listed) == 4
+    unknown = TileSet(tiles=tiles[:1], analytical_cycles=(None,), default=None, is_complete=False)
+    assert unknown.analytical_best is None

@@ -1,7 +1,7 @@
 """All that depends on what libtpu does not document: its flags, its dumps and logs, and the HLO transform
 extension of its PJRT interface.
 
-The only file to mend when libtpu changes. ``tests/targets/test_libtpu.py`` tries each assumption aloud.
+The only file to mend when libtpu changes. ``tests/targets/tpu/test_libtpu.py`` tries each assumption aloud.
 libtpu is proprietary and installed by the user (extra ``tpu``); nothing of it or from it is part of this
 project.
 """

@@ -27,13 +27,16 @@ from kernelcast.targets.tpu.isolation import ROOT, isolated
 from kernelcast.targets.tpu.windows import tile_of, tiles_of
 from kernelcast.targets.worker import Worker
 
+# Tiles of one kernel are compiled one after the other; a convolution has thousands.
+_REMEMBERED_KERNELS = 64
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XlaTpuOptions:
     """How compiles are bounded.
 
     Attributes:
-        kernel_limit_s: for one kernel; some windows that are not in the list never end.
+        kernel_limit_s: for one kernel; listing the tiles of a large convolution takes ten seconds.
         program_limit_s: for a whole program; train steps with convolutions take up to a minute.
         memory_limit_bytes: of the worker.
     """
@@ -52,6 +55,7 @@ class XlaTpu:
     Attributes:
         chip: what is compiled for.
         options: as given.
+        dump_folder: of the worker, empty between requests of its own; gone when closed.
     """
 
     def __init__(
@@ -69,12 +73,13 @@ class XlaTpu:
         self.chip = chip(name)
         libtpu.require(f"the target {name}")
         self.options = options or XlaTpuOptions()
-        self._dump_folder = new_dump_folder()
+        self.dump_folder = new_dump_folder()
+        self._listed: dict[str, frozenset[Tile]] = {}
         self._worker: Worker[TpuCompiler] = Worker(
-            TpuBoot(topology=self.chip.topology, dump_folder=self._dump_folder),
+            TpuBoot(topology=self.chip.topology, dump_folder=self.dump_folder),
             cpu=usable_cpu(cpu),
             memory_limit_bytes=self.options.memory_limit_bytes,
-            environment=libtpu.environment(self._dump_folder),
+            environment=libtpu.environment(self.dump_folder),
         )
 
     def __enter__(self) -> Self:
@@ -86,7 +91,7 @@ class XlaTpu:
     def close(self) -> None:
         """Ends the worker and removes its dumps."""
         self._worker.close()
-        shutil.rmtree(self._dump_folder, ignore_errors=True)  # gone already where it was closed before
+        shutil.rmtree(self.dump_folder, ignore_errors=True)  # gone already where it was closed before
 
     @property
     def worker(self) -> Worker[TpuCompiler]:
@@ -112,9 +117,13 @@ class XlaTpu:
         """One kernel compiled alone, or why it cannot be.
 
         Args:
-            tile: a window from ``valid_tiles``, others may hang libtpu until the time limit; None for the
-                compiler's choice.
+            tile: one of ``valid_tiles``; None for the compiler's choice. Where its tiles have not been listed
+                yet, they are, since libtpu takes any window and may hang on it or make wrong code.
         """
+        if tile is not None:
+            refused = self._refused(kernel, tile)
+            if refused is not None:
+                return refused
         answer = self._compile(kernel, tile)
         if isinstance(answer, Failure):
             return answer
@@ -135,7 +144,22 @@ class XlaTpu:
         compiled, _, root = answer
         config = libtpu.read_window_config(root.attribute("backend_config"))
         default = None if config is None else tile_of(config)
-        return tiles_of(compiled.windows, default, is_complete=compiled.is_log_complete)
+        listed = tiles_of(compiled.windows, default, is_complete=compiled.is_log_complete)
+        while len(self._listed) >= _REMEMBERED_KERNELS:
+            self._listed.pop(next(iter(self._listed)))
+        self._listed[kernel.fingerprint] = frozenset(listed.tiles)
+        return listed
+
+    def _refused(self, kernel: Kernel, tile: Tile) -> Failure | None:
+        if kernel.fingerprint not in self._listed:
+            listed = self.valid_tiles(kernel)
+            if isinstance(listed, Failure):
+                return listed
+        valid = self._listed[kernel.fingerprint]
+        if tile in valid:
+            return None
+        message = f"{tile.text} is none of the {len(valid)} valid tiles of this kernel; list them first"
+        return Failure(reason=Reason.UNSUPPORTED, message=message)
 
     def _compile(
         self, kernel: Kernel, tile: Tile | None, *, with_windows: bool = False

@@ -106,11 +106,17 @@ def collect(
 
 
 def train(
-    dataset: Annotated[Path, typer.Argument(help="Folder of a dataset.")],
+    dataset: Annotated[
+        Path, typer.Argument(help="Folder of a dataset, or of a TpuGraphs tile collection as unpacked.")
+    ],
     out: Annotated[Path, typer.Argument(help="Folder for checkpoints, one per model and seed.")],
-    split: Annotated[Path, typer.Option(help="File that says which families train.")] = Path(
-        "experiments/split-family.json"
-    ),
+    split: Annotated[
+        Path | None,
+        typer.Option(
+            help="File that says which families train; experiments/split-family.json if not given. A "
+            "TpuGraphs collection has parts of its own."
+        ),
+    ] = None,
     task: Annotated[Task, typer.Option(help="What the dataset's times are of.")] = Task.FUSION,
     model: Annotated[
         list[str] | None,
@@ -124,6 +130,7 @@ def train(
 ) -> None:
     """Trains models on a dataset; finished seeds are kept when run again."""
     from kernelcast.jobs.learning.train import MODELS, TILE_MODELS, train_models, train_tile_models
+    from kernelcast.jobs.learning.train_published import holds_collection, train_published_models
     from kernelcast.model.trained import Epoch
 
     console = stderr()
@@ -134,10 +141,25 @@ def train(
             f"validation {epoch.validation_error:.4f}"
         )
 
-    run, known = (train_tile_models, TILE_MODELS) if task is Task.TILE else (train_models, MODELS)
-    results = run(
-        dataset, split, models=model or list(known), seeds=integers(seeds, "--seeds"), out=out, watch=watch
-    )
+    chosen = integers(seeds, "--seeds")
+    if task is Task.TILE and holds_collection(dataset):
+        if split is not None:
+            raise typer.BadParameter(
+                f"--split: {dataset} is a TpuGraphs collection, whose parts are its split"
+            )
+        results = train_published_models(
+            dataset, models=model or list(TILE_MODELS), seeds=chosen, out=out, watch=watch
+        )
+    else:
+        run, known = (train_tile_models, TILE_MODELS) if task is Task.TILE else (train_models, MODELS)
+        results = run(
+            dataset,
+            split or Path("experiments/split-family.json"),
+            models=model or list(known),
+            seeds=chosen,
+            out=out,
+            watch=watch,
+        )
     emit(
         results,
         as_json=as_json,

@@ -1,4 +1,4 @@
-"""``kernelcast evaluate tiles``: the table of the tile task."""
+"""``kernelcast evaluate tiles`` and ``tile-speed``: the table of the tile task, and how fast it goes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ from kernelcast.cli.study_options import SeedOption
 
 if TYPE_CHECKING:
     from kernelcast.jobs.learning.tile_table import TauDifference, TileSummary
+
+# Kernels of the speed study: so many, with so many instructions, which make graphs of 30 nodes and more on
+# average.
+_KERNELS, _NODES = 120, (26, 72)
+# Of the convolution of 5,798 valid tiles that was measured on a TPU v3, in TpuGraphs' ``op_tuning``.
+_CONVOLUTION_NODES = 19
 
 
 def tiles(
@@ -75,6 +81,56 @@ def tiles(
         lambda made: records(
             tile_figures(found, split_name=split_name), made, seeds=found.seeds, split=found.split
         ),
+        wanted=record_results,
+    )
+
+
+def tile_speed(
+    dataset: Annotated[Path, typer.Argument(help="Folder of a dataset, whose kernels are taken.")],
+    seed: SeedOption = 0,
+    record_results: RecordOption = False,
+    repository: RepositoryOption = Path(),
+    as_json: JsonOption = False,
+) -> None:
+    """Pairs of graph and tile trained on a second, and the time to rank 5,800 tiles of a convolution."""
+    import numpy as np
+
+    from kernelcast.core.kernel import Kind
+    from kernelcast.data.kernels import kernels
+    from kernelcast.data.schema import KernelRow
+    from kernelcast.data.store import Dataset
+    from kernelcast.errors import SchemaError
+    from kernelcast.jobs.records import records, tile_speed_figures
+    from kernelcast.jobs.studies.tile_speed import RANKED_TILES
+    from kernelcast.jobs.studies.tile_speed import tile_speed as run
+
+    opened = Dataset.open(dataset)
+    rows = list(opened.columns(KernelRow, "nodes", "fingerprint", "kind"))
+    middle = [fingerprint for nodes, fingerprint, _ in rows if _NODES[0] <= nodes <= _NODES[1]]
+    convolutions = [row for row in rows if row[2] == Kind.CONVOLUTION]
+    if not convolutions or not middle:
+        raise SchemaError(
+            f"{dataset} has {len(convolutions)} kernels of kind {Kind.CONVOLUTION} and {len(middle)} of "
+            f"{_NODES[0]} to {_NODES[1]} nodes; this study needs some of both"
+        )
+    chosen = set(np.random.default_rng(seed).permutation(middle)[:_KERNELS].tolist())
+    closest = min(convolutions, key=lambda row: abs(row[0] - _CONVOLUTION_NODES))
+    (ranked,) = kernels(opened, {closest[1]})
+    found = run(list(kernels(opened, chosen)), ranked, seed=seed)
+    emit(
+        found,
+        as_json=as_json,
+        render=[
+            f"{found.pairs_per_s:,.0f} pairs of graph and tile a second, {found.kernels} kernels of "
+            f"{found.nodes_mean:.1f} nodes on average",
+            f"{found.rank_s:.3f} s to rank {RANKED_TILES:,} tiles of a convolution of "
+            f"{found.ranked_nodes} nodes",
+        ],
+    )
+    record(
+        "kernelcast evaluate tile-speed",
+        repository,
+        lambda made: records(tile_speed_figures(found), made, seeds=[seed]),
         wanted=record_results,
     )
 

@@ -18,6 +18,7 @@ from kernelcast.jobs.studies.additivity import AdditivityReport
 from kernelcast.jobs.studies.plans_tried import PlansReport
 from kernelcast.jobs.studies.program_times import ProgramTimesReport
 from kernelcast.jobs.studies.roundtrip import RoundtripReport
+from kernelcast.jobs.studies.tile_speed import TileSpeed
 from kernelcast.jobs.studies.tuning_report import CONDITIONS, MODEL, TuningReport
 from kernelcast.report.provenance import Provenance
 from kernelcast.report.results import Record
@@ -184,6 +185,22 @@ def tile_figures(table: TileTable, *, split_name: str) -> Iterator[Figure]:
             unit="fraction",
             noise=f"{clock}; 95 % bootstrap interval over programs {row.lower:+.3f} to {row.upper:+.3f}",
         )
+
+
+def tile_speed_figures(found: TileSpeed) -> Iterator[Figure]:
+    """How fast tiles are learned from and ranked."""
+    yield Figure(
+        name="tpugraphs.pairs_per_s",
+        value=found.pairs_per_s,
+        unit="1/s",
+        noise=f"median of 5 epochs; {found.kernels} kernels of {found.nodes_mean:.1f} nodes, 10 × 10 a batch",
+    )
+    yield Figure(
+        name="tile.rank_5800_tiles_s",
+        value=found.rank_s,
+        unit="s",
+        noise=f"median of 5, warm; a convolution of {found.ranked_nodes} nodes",
+    )
 
 
 def tuning_figures(report: TuningReport) -> Iterator[Figure]:

@@ -107,15 +107,16 @@ def decode_varint(message: bytes, position: int) -> tuple[int, int]:
 
     Raises:
         IndexError: the message ends inside the number.
+        ValueError: the number has more than the ten bytes that 64 bits take.
     """
-    number = shift = 0
-    while True:
+    number = 0
+    for shift in range(0, 70, 7):
         byte = message[position]
         position += 1
         number |= (byte & 0x7F) << shift
-        shift += 7
         if byte < 0x80:
             return number, position
+    raise ValueError(f"a number of more than ten bytes before byte {position}")
 
 
 def encode_varint(number: int) -> bytes:

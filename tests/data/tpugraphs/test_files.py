@@ -126,6 +126,7 @@ def test_missing_times_are_no_times() -> None:
         ({"opcode": np.array([1, 2], np.uint8)}, r"node_opcode has shape \(2,\), expected \(node=3\)"),
         ({"opcode": np.array([1.0, 2.0, 3.0])}, "node_opcode holds float64, expected uint8"),
         ({"opcode": np.array([1, 2, 256])}, "values from 1 to 256, which do not fit uint8"),
+        ({"config_feat": np.zeros((4, 24))}, "config_feat holds float64, expected float32"),
         ({"config_feat": np.zeros((4, 18), np.float32)}, r"shape \(4, 18\), expected \(tile=4, 24\)"),
         ({"node_feat": np.full((3, 140), np.nan, np.float32)}, "node_feat holds values that are no finite"),
         ({"runtime_ns": np.array([1, 2, 3, -1])}, "smallest runtime is -1 ns"),
@@ -282,6 +283,21 @@ def test_a_bomb_is_refused_in_little_memory(tmp_path: Path) -> None:
 def test_integers_of_another_width_are_taken_where_they_fit(tmp_path: Path) -> None:
     path = write_tile_file(tmp_path, tile_graph(opcode=np.array([63, 96, 2], dtype=np.int32)))
     assert_equal(read_tile_file(path), tile_graph())
+
+
+def test_narrow_integers_do_not_grow_beyond_the_limit(tmp_path: Path) -> None:
+    many = 50_000
+    path = write_tile_file(
+        tmp_path,
+        tile_graph(
+            config_feat=np.zeros((many, 24), np.float32),
+            runtime_ns=np.ones(many, np.int8),
+            normalizer_ns=np.ones(many, np.int8),
+        ),
+    )
+    size = read_tile_file(path).byte_size
+    with pytest.raises(SchemaError, match=r"states \d,\d+,\d+ bytes of arrays; at most \d,\d+,\d+ are read"):
+        read_tile_file(path, most_bytes=size - many)
 
 
 def test_an_encrypted_or_object_array_is_refused(tmp_path: Path) -> None:

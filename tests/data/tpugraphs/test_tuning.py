@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -217,23 +216,3 @@ def test_layouts_are_no_kernel_tuning(tmp_path: Path) -> None:
     tuning = OpTuning(name="k", device="d", text="", runs=(layouts,))
     with pytest.raises(ValueError, match="holds kernel, output and input bounds alone, got Layouts"):
         write_op_tuning(tmp_path, tuning)
-
-
-def test_published_layouts_are_found_in_the_published_files(shared_data: Path) -> None:
-    """The orders of a run, -1 padded, are a row of the file of the same program."""
-    tuning = read_tuning(shared_data / "tpugraphs" / "module_tuning_data_layout.pb")
-    path = shared_data / "tpugraphs" / "layout" / "xla" / "default" / "valid" / "unet_3d.4x4.bf16.npz"
-    with np.load(path) as published:
-        rows = {row.tobytes() for row in published["node_config_feat"]}
-    for tried in tuning.runs:
-        if not tried.is_error:
-            assert isinstance(tried.config, Layouts)
-            assert _features(tried.config).tobytes() in rows
-
-
-def _features(layouts: Layouts) -> np.ndarray:
-    features = np.full((len(layouts.nodes), 3, 6), -1, dtype=np.float32)
-    for node, tensors in zip(features, layouts.nodes, strict=True):
-        for tensor, order in zip(node, tensors, strict=False):
-            tensor[: len(order)] = order
-    return features

@@ -32,7 +32,7 @@ class ArraySpec:
 
     Attributes:
         name: of the array.
-        dtype: that it is given; another one of the same kind (integer, float) is converted if all values fit.
+        dtype: that it is given; integers of another width are converted if all fit.
         axes: extents, or names of extents that several arrays share.
     """
 
@@ -65,7 +65,7 @@ def read_arrays(
     with file:
         try:
             with zipfile.ZipFile(file) as archive:
-                return _Reader(path, archive, path.stat().st_size).read(specs, what, most_bytes)
+                return _Reader(path, archive, path.stat().st_size, most_bytes).read(specs, what)
         except _DAMAGE as error:
             raise SchemaError(
                 f"{path}: is no .npz archive, or is cut short or damaged ({error}); fetch {what} again"
@@ -96,28 +96,26 @@ class _Reader:
     path: Path
     archive: zipfile.ZipFile
     file_bytes: int
+    most_bytes: int
 
-    def read(self, specs: Sequence[ArraySpec], what: str, most_bytes: int) -> dict[str, np.ndarray]:
+    def read(self, specs: Sequence[ArraySpec], what: str) -> dict[str, np.ndarray]:
         members = {m.filename.removesuffix(_SUFFIX): m for m in self.archive.infolist()}
         missing = [spec.name for spec in specs if spec.name not in members]
         if missing:
             raise SchemaError(
                 f"{self.path}: is not {what}: it lacks {', '.join(missing)}; it holds {', '.join(members)}"
             )
-        self._check_sizes([members[spec.name] for spec in specs], most_bytes)
+        self._check_sizes([members[spec.name] for spec in specs])
         arrays: dict[str, np.ndarray] = {}
         extents: dict[str, int] = {}
+        used_bytes = 0
         for spec in specs:
-            arrays[spec.name] = self._array(members[spec.name], spec, extents)
+            arrays[spec.name] = self._array(members[spec.name], spec, extents, used_bytes)
+            used_bytes += arrays[spec.name].nbytes
         return arrays
 
-    def _check_sizes(self, members: Sequence[zipfile.ZipInfo], most_bytes: int) -> None:
-        stated = sum(member.file_size for member in members)
-        if stated > most_bytes:
-            raise SchemaError(
-                f"{self.path}: states {stated:,} bytes of arrays; at most {most_bytes:,} are read, so that a "
-                "wrong file cannot fill the memory"
-            )
+    def _check_sizes(self, members: Sequence[zipfile.ZipInfo]) -> None:
+        self._check_limit(sum(member.file_size for member in members))
         for member in members:
             if member.flag_bits & _ENCRYPTED:
                 raise SchemaError(f"{self.path}: {member.filename} is encrypted; give the file as published")
@@ -128,7 +126,16 @@ class _Reader:
                     "bytes that it holds cannot expand to"
                 )
 
-    def _array(self, member: zipfile.ZipInfo, spec: ArraySpec, extents: dict[str, int]) -> np.ndarray:
+    def _check_limit(self, stated: int) -> None:
+        if stated > self.most_bytes:
+            raise SchemaError(
+                f"{self.path}: states {stated:,} bytes of arrays; at most {self.most_bytes:,} are read, so that "
+                "a wrong file cannot fill the memory"
+            )
+
+    def _array(
+        self, member: zipfile.ZipInfo, spec: ArraySpec, extents: dict[str, int], used_bytes: int
+    ) -> np.ndarray:
         with self.archive.open(member) as stream:
             try:
                 if np.lib.format.read_magic(stream) != (1, 0):
@@ -145,6 +152,8 @@ class _Reader:
                     f"{self.path}: {spec.name} states {count:,} values of {dtype.itemsize} bytes, but holds "
                     f"{held:,} bytes"
                 )
+            # Narrow integers grow when they are converted.
+            self._check_limit(used_bytes + count * np.dtype(spec.dtype).itemsize)
             values = np.frombuffer(self._content(stream, held, spec), dtype)
         ordered = values.reshape(shape[::-1]).T if is_fortran else values.reshape(shape)
         return self._converted(spec, ordered)
@@ -169,8 +178,11 @@ class _Reader:
             raise SchemaError(f"{self.path}: {spec.name} has shape {shape}, expected ({axes})")
 
     def _check_kind(self, spec: ArraySpec, dtype: np.dtype[np.generic]) -> None:
-        kinds = "iu" if issubclass(spec.dtype, np.integer) else "f"
-        if dtype.kind not in kinds:
+        if issubclass(spec.dtype, np.integer):
+            fits = dtype.kind in "iu"
+        else:
+            fits = dtype.newbyteorder("=") == spec.dtype
+        if not fits:
             raise SchemaError(f"{self.path}: {spec.name} holds {dtype}, expected {spec.dtype.__name__}")
 
     def _converted(self, spec: ArraySpec, values: np.ndarray) -> np.ndarray:

@@ -129,8 +129,8 @@ class _Reader:
     def _check_limit(self, stated: int) -> None:
         if stated > self.most_bytes:
             raise SchemaError(
-                f"{self.path}: states {stated:,} bytes of arrays; at most {self.most_bytes:,} are read, so that "
-                "a wrong file cannot fill the memory"
+                f"{self.path}: states {stated:,} bytes of arrays; at most {self.most_bytes:,} are read, so "
+                "that a wrong file cannot fill the memory"
             )
 
     def _array(

@@ -12,13 +12,14 @@ from kernelcast.cli.output import JsonOption, duration, emit, facts, percent, pr
 from kernelcast.cli.plan_studies import additivity, tuning
 from kernelcast.cli.recording import RecordOption, RepositoryOption, record
 from kernelcast.cli.study_options import CpuOption, JournalOption, ProgramOption, SeedOption
-from kernelcast.cli.tile_studies import tile_speed, tiles
+from kernelcast.cli.tile_studies import measured_tiles, tile_speed, tiles
 
 app = typer.Typer(help="The studies behind the figures in the docs.", no_args_is_help=True)
 
 app.command()(additivity)
 app.command()(tuning)
 app.command()(tiles)
+app.command()(measured_tiles)
 app.command()(tile_speed)
 
 

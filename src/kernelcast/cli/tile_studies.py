@@ -1,15 +1,16 @@
-"""``kernelcast evaluate tiles`` and ``tile-speed``: the table of the tile task, and how fast it goes."""
+"""``kernelcast evaluate tiles``, ``measured-tiles`` and ``tile-speed``: how good and how fast rankers are."""
 
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kernelcast.cli.choices import integers
-from kernelcast.cli.output import JsonOption, emit, table
+from kernelcast.cli.output import JsonOption, emit, stderr, table
 from kernelcast.cli.recording import RecordOption, RepositoryOption, record
 from kernelcast.cli.study_options import SeedOption
 
@@ -81,6 +82,56 @@ def tiles(
         lambda made: records(
             tile_figures(found, split_name=split_name), made, seeds=found.seeds, split=found.split
         ),
+        wanted=record_results,
+    )
+
+
+def measured_tiles(
+    runs: Annotated[Path, typer.Argument(help="Folder of TpuGraphs' op_tuning: <kernel>.json and .hlo.")],
+    checkpoints: Annotated[Path, typer.Argument(help="Folder that `kernelcast train --task tile` wrote.")],
+    target: Annotated[
+        str, typer.Option(help="Whose compiler's analytical cycles stand beside; empty for none.")
+    ] = "tpu_v3",
+    record_results: RecordOption = False,
+    repository: RepositoryOption = Path(),
+    as_json: JsonOption = False,
+) -> None:
+    """How well models order tiles of kernels that were measured on a real TPU; none has learned from them."""
+    from kernelcast.jobs.estimators import checkpoints_in
+    from kernelcast.jobs.learning.evaluate_tiles import rankers_by_model
+    from kernelcast.jobs.records import measured_tile_figures, records
+    from kernelcast.jobs.studies.measured_tiles import LEAST_RUNS, judge_on_measured
+    from kernelcast.model.rank import TileRanker
+    from kernelcast.targets.tpu.xla_tpu import XlaTpu
+
+    folders = rankers_by_model(checkpoints_in(checkpoints))
+    rankers = {name: [TileRanker.load(folder) for folder in held] for name, held in folders.items()}
+    with XlaTpu(target) if target else nullcontext() as lister, stderr().status("ordering measured tiles"):
+        found = judge_on_measured(runs, rankers, lister)
+    models = list(found.kernels[0].tau) if found.kernels else []
+    rows = [[k.name, str(k.runs), *(_number(k.tau[model]) for model in models)] for k in found.kernels]
+    rows.append(
+        [f"mean, ≥ {LEAST_RUNS} runs", str(sum(k.runs for k in found.judged)),
+         *(_number(found.tau_mean(model)) for model in models)]
+    )  # fmt: skip
+    emit(
+        found,
+        as_json=as_json,
+        render=[
+            table(
+                f"τ with times measured on {found.device}",
+                {"kernel": "left", "runs": "right", **dict.fromkeys(models, "right")},
+                rows,
+            ),
+            f"{sum(k.without_analytical for k in found.kernels)} runs left out whose tile has no analytical "
+            "cycles here",
+            *(f"{name}: {why}" for name, why in found.problems.items()),
+        ],
+    )
+    record(
+        "kernelcast evaluate measured-tiles",
+        repository,
+        lambda made: records(measured_tile_figures(found, chip=target or "tpu_v3"), made, seeds=found.seeds),
         wanted=record_results,
     )
 

@@ -15,6 +15,7 @@ from kernelcast.jobs.learning.evaluate_fusion import FusionTable
 from kernelcast.jobs.learning.tile_scores import TOPS
 from kernelcast.jobs.learning.tile_table import DEFAULT, TileTable
 from kernelcast.jobs.studies.additivity import AdditivityReport
+from kernelcast.jobs.studies.measured_tiles import MeasuredTiles
 from kernelcast.jobs.studies.plans_tried import PlansReport
 from kernelcast.jobs.studies.program_times import ProgramTimesReport
 from kernelcast.jobs.studies.roundtrip import RoundtripReport
@@ -185,6 +186,23 @@ def tile_figures(table: TileTable, *, split_name: str) -> Iterator[Figure]:
             unit="fraction",
             noise=f"{clock}; 95 % bootstrap interval over programs {row.lower:+.3f} to {row.upper:+.3f}",
         )
+
+
+def measured_tile_figures(found: MeasuredTiles, *, chip: str) -> Iterator[Figure]:
+    """How well rankers that learned from simulated times order tiles by measured ones."""
+    if found.judged:
+        noise = f"measured times, {len(found.judged)} kernels, {sum(k.runs for k in found.judged)} runs"
+        for model in found.judged[0].tau:
+            yield Figure(
+                name=f"tile.{chip}.measured.tau_mean.{model}",
+                value=found.tau_mean(model),
+                unit="fraction",
+                noise=f"{noise}; τ by kernel {_range([k.tau[model] for k in found.judged])}",
+            )
+    for kernel in found.kernels:
+        for model, tau in kernel.tau.items():
+            full = f"tile.{chip}.measured.kernel.tau.{record_word(kernel.name)}.{model}"
+            yield Figure(name=full, value=tau, unit="fraction", noise=f"measured times, {kernel.runs} runs")
 
 
 def tile_speed_figures(found: TileSpeed) -> Iterator[Figure]:

@@ -186,6 +186,9 @@ def test_slices_pads_and_dimensions() -> None:
     assert (padded["pad_low_0"], padded["pad_high_0"], padded["pad_high_product"]) == (2, -1, -1)
     dynamic = features_of("f32[2] dynamic-slice(x, y), dynamic_slice_sizes={2}", x="f32[4]", y="s32[]")
     assert dynamic["dynamic_slice_size_product"] == 2
+    permuted = "f32[4,6] collective-permute(x), source_target_pairs={{0,1}}, slice_sizes={{2,3},{1,4}}"
+    assert features_of(permuted, x="f32[4,6]")["dynamic_slice_size_product"] == 24
+    assert "dynamic_slice_size_sum" not in features_of(permuted.partition(", slice")[0], x="f32[4,6]")
     assert features_of("f32[4,6] broadcast(x), dimensions={1}", x="f32[6]")["dimensions_0"] == 1
     assert features_of("f32[4,6] iota(), iota_dimension=1")["dimensions_0"] == 1
     reduced = features_of("f32[4] reduce(x, y), dimensions={1}, to_apply=add", x="f32[4,6]", y="f32[]")

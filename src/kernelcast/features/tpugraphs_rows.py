@@ -7,6 +7,7 @@ values has sum 0 and product 1 on a node, but product 0 in a tile: so are the pu
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -16,6 +17,7 @@ from kernelcast.hlo import attributes
 from kernelcast.hlo.program import Instruction
 from kernelcast.hlo.shape import Shape
 
+_INTEGER = re.compile(r"\d{1,19}")
 _INDEX = TPUGRAPHS_140.node_index
 _INT64 = np.iinfo(np.int64)
 # Sequences with a sum and a product, and how many of their values have columns.
@@ -145,6 +147,10 @@ def _write_slices(row: _Row, instruction: Instruction) -> None:
         row.totalled("slice_limit", (r.limit for r in ranges))
     elif instruction.opcode == "dynamic-slice":
         row.totalled("dynamic_slice_size", attributes.integers(instruction, "dynamic_slice_sizes"))
+    elif instruction.opcode in ("collective-permute", "collective-permute-start"):
+        # The compiler's own form keeps the slices of a permute, {{8,128},{8,128}}, in the same field.
+        sizes = _INTEGER.findall(instruction.attribute("slice_sizes") or "")
+        row.totalled("dynamic_slice_size", map(int, sizes))
     elif instruction.opcode == "pad":
         padding = attributes.padding_config(instruction)
         row.totalled("pad_low", (p.low for p in padding))

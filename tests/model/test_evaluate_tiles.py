@@ -22,8 +22,8 @@ from kernelcast.data.store import Dataset, Writer
 from kernelcast.errors import SchemaError
 from kernelcast.features.graph import Featuriser
 from kernelcast.jobs.learning import train as train_job
-from kernelcast.jobs.learning.evaluate_fusion import write_table
 from kernelcast.jobs.learning.evaluate_tiles import evaluate_tiles, rankers_by_model
+from kernelcast.jobs.learning.fusion_table import write_table
 from kernelcast.jobs.learning.tile_data import tile_learning_data
 from kernelcast.jobs.learning.tile_scores import by_program, has_order, mean_over_seeds, score_kernel
 from kernelcast.jobs.records import tile_figures

@@ -42,8 +42,8 @@ def tiles(
 ) -> None:
     """How well all models and baselines order the tiles of kernels of families that did not train."""
     from kernelcast.jobs.estimators import checkpoints_in
-    from kernelcast.jobs.learning.evaluate_fusion import write_table
     from kernelcast.jobs.learning.evaluate_tiles import evaluate_tiles, rankers_by_model
+    from kernelcast.jobs.learning.fusion_table import write_table
     from kernelcast.jobs.records import records, tile_figures
 
     found = evaluate_tiles(

@@ -64,6 +64,14 @@ def labels(dataset: Dataset, *, occasions: Collection[str] | None = None) -> Lab
     )
 
 
+def untiled_analytical_s(dataset: Dataset) -> dict[str, float]:
+    """Seconds by the analytical model of the target's compiler, for kernels as it compiles them by itself;
+    by fingerprint, without those that it gives none for.
+    """
+    rows = dataset.columns(TileRow, "kernel", "tile", "analytical_s")
+    return {kernel: seconds for kernel, tile, seconds in rows if not tile and seconds > 0}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TileLabels:
     """The tiles of one kernel that have a time; entries in the order measured.

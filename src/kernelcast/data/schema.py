@@ -305,7 +305,7 @@ class TileRow:
     Attributes:
         kernel: fingerprint.
         target: digest of the identity of the target whose compiler listed it.
-        tile: ``Tile.text``.
+        tile: ``Tile.text``; empty for the kernel as the compiler compiles it by itself, whatever its tile.
         is_default: 1 where the compiler itself chooses it, else 0.
         analytical_s: seconds by the compiler's analytical model; NaN where it gives none.
     """

@@ -11,7 +11,7 @@ import numpy as np
 from kernelcast.jobs.collection.collect import CollectReport
 from kernelcast.jobs.collection.oracle import OracleReport
 from kernelcast.jobs.comparison import Ratio
-from kernelcast.jobs.learning.evaluate_fusion import FusionTable
+from kernelcast.jobs.learning.fusion_table import FusionTable
 from kernelcast.jobs.learning.tile_scores import TOPS
 from kernelcast.jobs.learning.tile_table import DEFAULT, TileTable
 from kernelcast.jobs.studies.additivity import AdditivityReport
@@ -131,20 +131,24 @@ def oracle_figures(report: OracleReport) -> Iterator[Figure]:
 
 def fusion_figures(table: FusionTable) -> Iterator[Figure]:
     """The fusion task's table: medians over programs of each model, and every program of each."""
-    start = "cpu.fusion.family_split"
+    kind, chip = table.target
+    on_cpu = kind == "xla-cpu"
+    place, split = ("cpu.fusion", "family_split") if on_cpu else (f"{record_word(chip)}.fusion", "random")
+    clock = "simulated times; " if table.is_simulated else ""
     for row in table.summaries:
-        population = "" if row.population == "all" else f".{row.population}"
+        population = split if row.population == "all" else row.population
+        population = f"{split}.{population}" if on_cpu and population != split else population
         low, high = row.mape_ge5us_range
         noise = (
-            f"{row.seeds} seeds, MAPE ≥ 5 µs {low:.1f}–{high:.1f} % over them; {row.programs} programs; "
-            f"{100 * row.extrapolated_share:.0f} % extrapolated"
+            f"{clock}{row.seeds} seeds, MAPE ≥ 5 µs {low:.1f}–{high:.1f} % over them; "
+            f"{row.programs} programs; {100 * row.extrapolated_share:.0f} % extrapolated"
         )
         for name, value, unit in (
             ("mape_ge5us_median", row.mape_ge5us, "%"),
             ("mape_lt5us_median", row.mape_lt5us, "%"),
             ("tau_median", row.tau_ge5us, "fraction"),
         ):
-            full = f"{start}{population}.{name}.{row.model}"
+            full = f"{place}.{population}.{name}.{row.model}"
             yield Figure(name=full, value=value, unit=unit, noise=noise)
     for row in table.rows:
         if row.population == "all":
@@ -153,8 +157,8 @@ def fusion_figures(table: FusionTable) -> Iterator[Figure]:
                 ("tau_ge5us", row.tau_ge5us, "fraction", row.kernels_ge5us),
                 ("mape_lt5us", row.mape_lt5us, "%", row.kernels_lt5us),
             ):
-                full = f"{start}.program.{name}.{record_word(row.program)}.{row.model}"
-                yield Figure(name=full, value=value, unit=unit, noise=f"{count} kernels")
+                full = f"{place}.{split}.program.{name}.{record_word(row.program)}.{row.model}"
+                yield Figure(name=full, value=value, unit=unit, noise=f"{clock}{count} kernels")
 
 
 def tile_figures(table: TileTable, *, split_name: str) -> Iterator[Figure]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelcast.core.identity import TargetIdentity
 from kernelcast.data.kernels import rebuilt
-from kernelcast.data.outcomes import labels
+from kernelcast.data.outcomes import labels, untiled_analytical_s
 from kernelcast.data.schema import KernelRow
 from kernelcast.data.store import Dataset
 from kernelcast.features.graph import Featuriser, KernelGraph
@@ -25,10 +25,13 @@ class Part:
     Attributes:
         fingerprints: one per kernel.
         examples: graphs and labels in the same order.
+        analytical_s: (kernel,) seconds by the analytical model of the target's compiler; NaN where it gives
+            none, as on targets without such a model.
     """
 
     fingerprints: tuple[str, ...]
     examples: Examples
+    analytical_s: np.ndarray
 
     def __len__(self) -> int:
         return len(self.fingerprints)
@@ -68,7 +71,7 @@ def learning_data(dataset: Dataset, split: Split) -> LearningData:
     placed = placement(dataset, split)
     found = labels(dataset)
     seconds = dict(zip(found.fingerprints, found.seconds.tolist(), strict=True))
-    made = _featurised(dataset, placed.kernels, seconds)
+    made = _featurised(dataset, placed.kernels, seconds, untiled_analytical_s(dataset))
     for part, held in made.items():
         placed.check_filled(part, len(held))
     return LearningData(
@@ -85,7 +88,10 @@ def learning_data(dataset: Dataset, split: Split) -> LearningData:
 
 
 def _featurised(
-    dataset: Dataset, wanted: Mapping[SplitPart, frozenset[str]], seconds: Mapping[str, float]
+    dataset: Dataset,
+    wanted: Mapping[SplitPart, frozenset[str]],
+    seconds: Mapping[str, float],
+    analytical_s: Mapping[str, float],
 ) -> dict[SplitPart, Part]:
     """The labelled kernels of each part, in the order of the dataset."""
     featuriser = Featuriser()
@@ -99,6 +105,7 @@ def _featurised(
         part: Part(
             fingerprints=tuple(graphs),
             examples=Examples(graphs=list(graphs.values()), seconds=np.array([seconds[f] for f in graphs])),
+            analytical_s=np.array([analytical_s.get(f, np.nan) for f in graphs], dtype=np.float64),
         )
         for part, graphs in kernels.items()
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelcast.core.kernel import Kernel
 from kernelcast.core.tile import Tile
@@ -46,11 +46,14 @@ class CompiledProgram:
 
     Attributes:
         program: the final module, with windows.
-        kernels: of every launched instruction, in the order of the text.
+        kernels: in the order of the text.
+        scalars: operations on scalars; they run on the scalar core between kernels, and have no schedule of
+            their own.
     """
 
     program: Program
     kernels: tuple[tuple[Site, CompiledKernel], ...]
+    scalars: tuple[Site, ...]
 
 
 def compiled_program(final: Program, listings: dict[str, str]) -> CompiledProgram:
@@ -60,16 +63,38 @@ def compiled_program(final: Program, listings: dict[str, str]) -> CompiledProgra
         listings: by instruction name. Equal kernels are scheduled once, under the name of one of them.
     """
     assigned = kernels_of(final)
-    by_kernel = {kernel: listings[name] for _, name, kernel in assigned if name in listings}
+    by_code = {_code(kernel): listings[name] for _, name, kernel in assigned if name in listings}
     found: list[tuple[Site, CompiledKernel]] = []
+    scalars: list[Site] = []
     for (computation, name, kernel), (_, _, bare) in zip(
         assigned, kernels_of(unassigned(final)), strict=True
     ):
         site = Site(computation=computation, instruction=name)
-        listing = listings.get(name) or by_kernel.get(kernel, "")
+        listing = listings.get(name) or by_code.get(_code(kernel), "")
+        if not listing and _is_scalar(kernel):
+            scalars.append(site)
+            continue
         config = kernel.root.attribute("backend_config")
         found.append((site, compiled_kernel(bare, listing, libtpu.read_window_config(config))))
-    return CompiledProgram(program=final, kernels=tuple(found))
+    return CompiledProgram(program=final, kernels=tuple(found), scalars=tuple(scalars))
+
+
+def _code(kernel: Kernel) -> str:
+    """What decides the code of a kernel: scalar constants that it reads are arguments like any other."""
+    entry = kernel.program.entry_computation
+    instructions = tuple(
+        replace(i, literal="0") if i.opcode == "constant" and i.shape.rank == 0 else i for i in entry
+    )
+    computations = (*kernel.program.computations[:-1], replace(entry, instructions=instructions))
+    return replace(kernel, program=replace(kernel.program, computations=computations)).text
+
+
+def _is_scalar(kernel: Kernel) -> bool:
+    return kernel.root.opcode != "fusion" and all(
+        leaf.is_array and leaf.rank == 0
+        for instruction in kernel.program.entry_computation
+        for leaf in instruction.shape.leaves()
+    )
 
 
 def compiled_kernel(kernel: Kernel, listing: str, config: libtpu.WindowConfig | None) -> CompiledKernel:

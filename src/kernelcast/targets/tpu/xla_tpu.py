@@ -9,6 +9,12 @@ from typing import Self
 from kernelcast.core.kernel import Kernel
 from kernelcast.core.tile import Tile, TileSet
 from kernelcast.core.timing import Failure, Reason
+from kernelcast.errors import TargetError
+from kernelcast.fusion.apply import apply
+from kernelcast.fusion.plan import FusionPlan
+from kernelcast.fusion.rules_tpu import XLA_TPU
+from kernelcast.fusion.space import FusionSpace, space_of
+from kernelcast.hlo.format import format_program
 from kernelcast.hlo.program import Instruction
 from kernelcast.hlo.text import parse
 from kernelcast.targets.lowering import lower
@@ -23,6 +29,7 @@ from kernelcast.targets.tpu.compiled import (
 )
 from kernelcast.targets.tpu.compiler import Compiled, CompileKernel, CompileProgram, TpuBoot, TpuCompiler
 from kernelcast.targets.tpu.dump_folder import new_dump_folder
+from kernelcast.targets.tpu.imposed import difference
 from kernelcast.targets.tpu.isolation import ROOT, isolated
 from kernelcast.targets.tpu.windows import tile_of, tiles_of
 from kernelcast.targets.worker import Worker
@@ -49,8 +56,8 @@ class XlaTpuOptions:
 class XlaTpu:
     """XLA:TPU ahead of time, in a worker process pinned to one CPU.
 
-    Lists the tiles of a kernel (``Tiles``). A context manager: the worker ends with it. Not thread-safe;
-    two targets on two CPUs may work at the same time.
+    Opens fusion spaces (``Fuses``) and lists the tiles of a kernel (``Tiles``). A context manager: the worker
+    ends with it. Not thread-safe; two targets on two CPUs may work at the same time.
 
     Attributes:
         chip: what is compiled for.
@@ -74,6 +81,7 @@ class XlaTpu:
         libtpu.require(f"the target {name}")
         self.options = options or XlaTpuOptions()
         self.dump_folder = new_dump_folder()
+        self._stablehlo: dict[str, str] = {}  # by space
         self._listed: dict[str, frozenset[Tile]] = {}
         self._worker: Worker[TpuCompiler] = Worker(
             TpuBoot(topology=self.chip.topology, dump_folder=self.dump_folder),
@@ -112,6 +120,54 @@ class XlaTpu:
         if isinstance(answer, Failure):
             return answer
         return compiled_program(parse(answer.final), answer.listings)
+
+    def space(self, source: object, *arguments: object) -> FusionSpace:
+        """The fusion space of a program as the compiler fuses it for this chip.
+
+        Args:
+            source: as ``compile_program`` takes it.
+
+        Raises:
+            TargetError: the compiler cannot compile the program.
+            KernelcastError: the source holds no program.
+        """
+        stablehlo = lower(source, *arguments, platform="tpu").stablehlo
+        request = CompileProgram(stablehlo=stablehlo, capture_only=True)
+        answer = self._worker.ask(request, limit_s=self.options.program_limit_s)
+        if isinstance(answer, Failure):
+            raise TargetError(f"XLA:TPU cannot compile the program: {answer}")
+        space = space_of(parse(answer.captured), XLA_TPU)
+        self._stablehlo[space.digest] = stablehlo
+        return space
+
+    def compile_plan(self, space: FusionSpace, plan: FusionPlan) -> CompiledProgram | Failure:
+        """A program under a fusion plan, or why it cannot be compiled so.
+
+        Args:
+            space: captured by this target.
+
+        Returns:
+            A failure NOT_AS_ASKED where the final module has not the fusions of the plan.
+
+        Raises:
+            PlanError: the plan is of another space, or illegal.
+            TargetError: the space is of another target.
+        """
+        stablehlo = self._stablehlo.get(space.digest)
+        if stablehlo is None:
+            raise TargetError(
+                f"space {space.digest} was not captured by this target; make it with target.space(program)"
+            )
+        asked = apply(space, plan)
+        request = CompileProgram(stablehlo=stablehlo, replacement=format_program(asked))
+        answer = self._worker.ask(request, limit_s=self.options.program_limit_s)
+        if isinstance(answer, Failure):
+            return answer
+        final = parse(answer.final)
+        wrong = difference(asked, final)
+        if wrong:
+            return Failure(reason=Reason.NOT_AS_ASKED, message=wrong)
+        return compiled_program(final, answer.listings)
 
     def compile_kernel(self, kernel: Kernel, tile: Tile | None = None) -> CompiledKernel | Failure:
         """One kernel compiled alone, or why it cannot be.

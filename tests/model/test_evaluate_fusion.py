@@ -128,6 +128,7 @@ def test_the_table_has_every_model_population_and_program(folder, checkpoints, t
     models = {
         "gnn",
         "gbdt",
+        "gbdt_offset",
         "roofline_train",
         "roofline_train_totals",
         "roofline_test",
@@ -163,7 +164,8 @@ def test_the_compilers_own_costs_stand_beside_and_kernels_without_one_are_left_o
         writer.commit(costs)
     found = evaluate_fusion(tmp_path / "data", folder / "split.json", checkpoints={}, peaks=None, seeds=[0])
     assert {s.model for s in found.summaries} == {
-        "gbdt", "analytical_train", "analytical_train_totals", "analytical_test", "analytical_test_totals",
+        "gbdt", "gbdt_offset", "analytical_train", "analytical_train_totals", "analytical_test",
+        "analytical_test_totals",
     }  # fmt: skip
     assert found.without_analytical == 1
     assert found.summary("analytical_train").mape_ge5us == pytest.approx(0, abs=1e-3)

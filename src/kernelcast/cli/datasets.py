@@ -121,8 +121,8 @@ def train(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="May be repeated: gnn, gnn_static, lstm of the fusion task, rank, mse, lstm of the tile "
-            "task; all of the task if not given."
+            help="May be repeated: gnn, gnn_static, gnn_offset, lstm of the fusion task, rank, mse, lstm of "
+            "the tile task; all of the task if not given."
         ),
     ] = None,
     seeds: Annotated[str, typer.Option(help="Comma-separated.")] = "0,1,2,3,4",

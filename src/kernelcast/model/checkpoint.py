@@ -30,6 +30,7 @@ from kernelcast.model.loss import TileLoss
 from kernelcast.model.network import Direction, NetworkConfig, Normalisation, Reduction
 from kernelcast.model.sequence import SequenceConfig
 from kernelcast.model.trained import Epoch, Network, Promise, Trained, new_network
+from kernelcast.model.work_time import WorkTime
 
 FORMAT = "kernelcast-checkpoint-2"
 # From before there was a tile task: all of these are estimators made of graph networks.
@@ -101,6 +102,7 @@ def save_checkpoint(
         "promise": trained.promise,
         "provenance": asdict(provenance),
         "log_seconds": {"centre": trained.centre, "spread": trained.spread},
+        "work_time": None if trained.work_time is None else asdict(trained.work_time),
         "seed": trained.seed,
         "config": _config_body(trained.config),
         "opcodes_seen": [schema.opcodes[n] for n in np.flatnonzero(trained.scaling.opcodes)],
@@ -152,6 +154,7 @@ def _described(folder: Path, description: Mapping[str, Any], schema: FeatureSche
         config=config,
         seed=int(description["seed"]),
         history=tuple(Epoch(**epoch) for epoch in description["history"]),
+        work_time=_work_time(description["work_time"]),
     )
     stated = Promise(description["promise"])
     if stated is not trained.promise:
@@ -226,6 +229,12 @@ def _config(held: Mapping[str, Any]) -> TrainConfig:
     )
 
 
+def _work_time(held: Mapping[str, Any] | None) -> WorkTime | None:
+    if held is None:
+        return None
+    return WorkTime(seconds_per=tuple(held["seconds_per"]), least_s=float(held["least_s"]))
+
+
 def _tile_task(held: Mapping[str, Any]) -> TileTask:
     counts = {name: value for name, value in held.items() if name != "loss"}
     return TileTask(loss=TileLoss(held["loss"]), **counts)
@@ -263,7 +272,7 @@ def _read_description(folder: Path) -> dict[str, Any]:
 
 def _as_second(first: dict[str, Any]) -> dict[str, Any]:
     config = first.get("config")
-    added = {"promise": Promise.ESTIMATOR}
+    added = {"promise": Promise.ESTIMATOR, "work_time": None}
     if isinstance(config, dict):
         return first | added | {"config": {"kind": "graph", "tiles": None, **config}}
     return first | added

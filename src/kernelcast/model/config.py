@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kernelcast.features.schema import Block
 from kernelcast.model.loss import TileLoss
@@ -51,6 +51,8 @@ class TrainConfig:
         node_budget: nodes of one batch, padding included; of the fusion task.
         average: decay per step of the running average of weights that is validated and kept; 0: none.
         tiles: of the tile task; None for the fusion task, whose loss is squared error of log time.
+        offset: whether the network learns what a fitted time of bytes and operations leaves over (not in the
+            paper); of the fusion task.
     """
 
     network: NetworkConfig | SequenceConfig = field(default_factory=NetworkConfig)
@@ -63,10 +65,13 @@ class TrainConfig:
     node_budget: int = 1024
     average: float = 0.99
     tiles: TileTask | None = None
+    offset: bool = False
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.patience < 1:
             raise ValueError(f"epochs and patience must be >= 1, got {self.epochs} and {self.patience}")
+        if self.offset and self.tiles is not None:
+            raise ValueError("an offset is of absolute times; the tile task has none")
 
 
 GNN = TrainConfig()
@@ -74,6 +79,7 @@ GNN_STATIC = TrainConfig(
     network=NetworkConfig(hidden=(64, 64), static=True, residual=True),
     blocks=(*PAPER_BLOCKS, Block.STATIC),
 )
+GNN_OFFSET = replace(GNN_STATIC, offset=True)
 LSTM = TrainConfig(network=SequenceConfig())
 
 GNN_RANK = TrainConfig(tiles=TileTask(loss=TileLoss.HINGE))

@@ -16,6 +16,7 @@ from kernelcast.features.schema import FeatureSchema
 from kernelcast.model.config import TrainConfig
 from kernelcast.model.step import Objective, begun, run_epoch
 from kernelcast.model.trained import Epoch, Network, Trained
+from kernelcast.model.work_time import WorkTime
 
 _log = logging.getLogger(__name__)
 
@@ -32,6 +33,7 @@ class Task:
         batch_count: of one epoch.
         validation_error: of a network; lower is better.
         loss_unit: what a loss is multiplied by to be readable.
+        work_time: the offset that was taken off the labels, if any.
     """
 
     scaling: Scaling
@@ -42,6 +44,7 @@ class Task:
     batch_count: int
     validation_error: Callable[[Network], float]
     loss_unit: float
+    work_time: WorkTime | None = None
 
 
 def run_epochs(
@@ -82,6 +85,7 @@ def run_epochs(
                 config=config,
                 seed=seed,
                 history=tuple(history),
+                work_time=task.work_time,
             )
             if on_best is not None:
                 on_best(best)

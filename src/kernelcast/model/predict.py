@@ -64,6 +64,8 @@ class Predictor:
 
         Bounds are NaN: the model is not calibrated.
         """
+        if not graphs:
+            return estimates_of(np.zeros(0))
         output = np.zeros(len(graphs), dtype=np.float64)
         scaled = scaled_graphs(graphs, self.trained.scaling)
         total = sum(graph.node_count for graph in graphs)
@@ -72,7 +74,7 @@ class Predictor:
             output[numbers] = np.asarray(_forward(self.trained.network, made))[: len(numbers)]
         extrapolated = np.array([self.trained.scaling.extrapolates(g) for g in graphs], dtype=np.bool_)
         status = np.where(extrapolated, Status.EXTRAPOLATED, Status.KNOWN).astype(np.int8)
-        return estimates_of(np.exp(self.trained.spread * output + self.trained.centre), status)
+        return estimates_of(np.exp(self.trained.log_seconds(output, graphs)), status)
 
 
 class Ensemble:

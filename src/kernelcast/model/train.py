@@ -28,6 +28,7 @@ from kernelcast.model.epochs import Task, run_epochs
 from kernelcast.model.examples import Examples
 from kernelcast.model.loss import log_time_loss
 from kernelcast.model.trained import Epoch, Network, Trained
+from kernelcast.model.work_time import WorkTime, fit_work_time
 
 # Inputs, targets and weights of one batch.
 _Batch = tuple[GraphBatch, np.ndarray, np.ndarray]
@@ -61,15 +62,13 @@ def train(
     if config.tiles is not None:
         raise ValueError("a config of the tile task goes to train_tiles, with tiles to train on")
     scaling = fit_scaling(training.graphs, schema, frozenset(config.blocks))
-    centre = float(np.mean(np.log(training.seconds)))
-    spread = max(float(np.std(np.log(training.seconds))), 1e-3)
+    work_time = fit_work_time(training.graphs, training.seconds) if config.offset else None
+    logs, held_logs = (_learned_logs(examples, work_time) for examples in (training, validation))
+    centre = float(np.mean(logs))
+    spread = max(float(np.std(logs)), 1e-3)
     data, held = (
-        _Padded(
-            scaled_graphs(examples.graphs, scaling),
-            (np.log(examples.seconds) - centre) / spread,
-            config.node_budget,
-        )
-        for examples in (training, validation)
+        _Padded(scaled_graphs(examples.graphs, scaling), (wanted - centre) / spread, config.node_budget)
+        for examples, wanted in ((training, logs), (validation, held_logs))
     )
     order = np.random.default_rng(seed)
     task = Task(
@@ -81,6 +80,7 @@ def train(
         batch_count=data.batch_count,
         validation_error=lambda network: spread * _mean_absolute_error(network, held),
         loss_unit=spread**2,
+        work_time=work_time,
     )
     return run_epochs(task, schema=schema, config=config, seed=seed, on_best=on_best, on_epoch=on_epoch)
 
@@ -115,6 +115,12 @@ class _Padded:
             filled = np.concatenate([rows, np.full(kernels - len(rows), rows[0])])
             weight = (np.arange(kernels) < len(rows)).astype(np.float32)
             yield GraphBatch(*(np.asarray(part)[filled] for part in padded)), targets[filled], weight
+
+
+def _learned_logs(examples: Examples, work_time: WorkTime | None) -> np.ndarray:
+    """(kernel,) log seconds, or what the work time leaves over of them."""
+    logs = np.log(examples.seconds)
+    return logs if work_time is None else logs - work_time.log_seconds(examples.graphs)
 
 
 def _objective(network: Network, made: _Batch, key: PRNGKeyArray) -> Float[Array, ""]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from kernelcast.features.graph import KernelGraph
 from kernelcast.features.scaling import Scaling
 from kernelcast.features.schema import FeatureSchema
 from kernelcast.model.config import TrainConfig
 from kernelcast.model.network import KernelNetwork
 from kernelcast.model.sequence import SequenceConfig, SequenceNetwork
+from kernelcast.model.work_time import WorkTime
 
 Network = KernelNetwork | SequenceNetwork
 
@@ -48,11 +52,13 @@ class Trained:
     Attributes:
         network: weights of the best epoch.
         scaling: of its inputs.
-        centre, spread: mean and deviation of the training labels' log seconds; the network's output is in
-            these units, unless it was trained with a rank loss.
+        centre, spread: mean and deviation of the training labels' log seconds, or of what the work time
+            leaves over of them; the network's output is in these units, unless it was trained with a rank
+            loss.
         config: how it was trained.
         seed: of weights, order and dropout.
         history: one entry per epoch so far.
+        work_time: the offset of a model that has one.
     """
 
     network: Network
@@ -62,11 +68,17 @@ class Trained:
     config: TrainConfig
     seed: int
     history: tuple[Epoch, ...]
+    work_time: WorkTime | None = None
 
     @property
     def promise(self) -> Promise:
         """What it can be asked for."""
         return Promise.ESTIMATOR if self.config.tiles is None else Promise.RANKER
+
+    def log_seconds(self, output: np.ndarray, graphs: Sequence[KernelGraph]) -> np.ndarray:
+        """(kernel,) log seconds of (kernel,) outputs of the network, of a model that estimates."""
+        made = self.spread * output + self.centre
+        return made if self.work_time is None else made + self.work_time.log_seconds(graphs)
 
 
 def new_network(config: TrainConfig, schema: FeatureSchema, scaling: Scaling, key: PRNGKeyArray) -> Network:

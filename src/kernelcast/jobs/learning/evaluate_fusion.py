@@ -75,7 +75,8 @@ def evaluate_fusion(
     """
     data = learning_data(Dataset.open(dataset_folder), read_split(split_file))
     predictions = {name: _of_checkpoints(folders, data) for name, folders in checkpoints.items()}
-    predictions["gbdt"] = _of_trees(data, seeds)
+    predictions["gbdt"] = _of_trees(data, TreesConfig(), seeds)
+    predictions["gbdt_offset"] = _of_trees(data, TreesConfig(offset=True), seeds)
     if peaks is not None:
         predictions |= _analytical("roofline", data, partial(analytical_seconds, peaks=peaks))
     if not np.isnan(data.test.analytical_s).all():
@@ -117,10 +118,9 @@ def _of_checkpoints(folders: Sequence[Path], data: LearningData) -> _Prediction:
     return _Prediction(seconds=tuple(seconds), extrapolated=extrapolated, seeds=tuple(seeds))
 
 
-def _of_trees(data: LearningData, seeds: Sequence[int]) -> _Prediction:
+def _of_trees(data: LearningData, config: TreesConfig, seeds: Sequence[int]) -> _Prediction:
     models = [
-        fit_trees(data.train.examples, data.validation.examples, config=TreesConfig(), seed=seed)
-        for seed in seeds
+        fit_trees(data.train.examples, data.validation.examples, config=config, seed=seed) for seed in seeds
     ]
     estimates = [model.estimate_graphs(data.test.examples.graphs) for model in models]
     return _Prediction(

@@ -14,14 +14,28 @@ from kernelcast.jobs.learning.data import LearningData, learning_data
 from kernelcast.jobs.learning.seeds import Fit, SeedResult, chosen, library_versions, train_seeds
 from kernelcast.jobs.learning.tile_data import TileLearningData, tile_learning_data
 from kernelcast.model.checkpoint import Provenance
-from kernelcast.model.config import GNN, GNN_RANK, GNN_SQUARED, GNN_STATIC, LSTM, LSTM_RANK, TrainConfig
+from kernelcast.model.config import (
+    GNN,
+    GNN_OFFSET,
+    GNN_RANK,
+    GNN_SQUARED,
+    GNN_STATIC,
+    LSTM,
+    LSTM_RANK,
+    TrainConfig,
+)
 from kernelcast.model.train import train
 from kernelcast.model.train_tiles import train_tiles
 from kernelcast.model.trained import Epoch, Trained
 from kernelcast.split import read_split
 
 _log = logging.getLogger(__name__)
-MODELS: Mapping[str, TrainConfig] = {"gnn": GNN, "gnn_static": GNN_STATIC, "lstm": LSTM}
+MODELS: Mapping[str, TrainConfig] = {
+    "gnn": GNN,
+    "gnn_static": GNN_STATIC,
+    "gnn_offset": GNN_OFFSET,
+    "lstm": LSTM,
+}
 TILE_MODELS: Mapping[str, TrainConfig] = {"rank": GNN_RANK, "mse": GNN_SQUARED, "lstm": LSTM_RANK}
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from kernelcast.core.kernel import Kernel
 from kernelcast.core.tile import Tile
-from kernelcast.core.timing import Failure, Reason
+from kernelcast.core.timing import Clock, Failure, Reason, Timing
 from kernelcast.errors import MissingExtraError, TargetError
 from kernelcast.fusion.extract import kernel_from_text
-from kernelcast.targets.protocol import Tiles
+from kernelcast.targets.protocol import Candidate, Tiles, TimesKernels
 from kernelcast.targets.tpu import libtpu
 from kernelcast.targets.tpu.check import PROBE, check_tpu
 from kernelcast.targets.tpu.chip import CHIPS
@@ -197,6 +197,27 @@ def test_dumps_are_gone_when_it_is_closed() -> None:
     assert folder.exists()
     target.close()
     assert not folder.exists()
+
+
+@pytest.mark.tpu
+def test_times_are_simulated_and_say_so(xla_tpu: XlaTpu, probe: Kernel) -> None:
+    assert isinstance(xla_tpu, TimesKernels)
+    listed = xla_tpu.valid_tiles(probe)
+    assert not isinstance(listed, Failure)
+    keyed = {str(tile): tile for tile in (None, listed.default, listed.tiles[0])}
+    candidates = [Candidate(key=key, kernel=probe, tile=tile) for key, tile in keyed.items()]
+    candidates.append(Candidate(key="aborts", kernel=kernel_from_text(ABORTS)))
+    found = dict(xla_tpu.time_kernels(candidates))
+    assert failure(found.pop("aborts")).reason is Reason.CRASH
+    seconds: dict[str, float] = {}
+    for key, outcome in found.items():
+        assert isinstance(outcome, Timing)
+        assert outcome.clock is Clock.SIMULATED
+        seconds[key] = outcome.seconds()
+    assert all(1e-7 < one < 1e-4 for one in seconds.values())
+    assert seconds["None"] == seconds[str(listed.default)]
+    assert xla_tpu.identity.clock == "simulated"
+    assert xla_tpu.identity.compiler == f"libtpu {libtpu.TRIED_VERSION}"
 
 
 @pytest.mark.tpu

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 
 from kernelcast.core.kernel import Kernel
 from kernelcast.core.tile import Tile
+from kernelcast.core.timing import Failure
 from kernelcast.fusion.extract import kernels_of
 from kernelcast.hlo.program import Program
 from kernelcast.targets.tpu import libtpu
+from kernelcast.targets.tpu.schedule.simulate import SimulatedTime
 from kernelcast.targets.tpu.unassigned import unassigned
 from kernelcast.targets.tpu.windows import tile_of
 
@@ -23,6 +25,7 @@ class CompiledKernel:
         tile: the window that it has; None where the compiler cuts nothing.
         iteration_bounds: how often its loops go round, major → minor.
         estimated_cycles: the compiler's estimate; None where it is missing, as for forced windows.
+        time: simulated where it was asked for, else None; the listing is left out then.
     """
 
     kernel: Kernel
@@ -30,6 +33,7 @@ class CompiledKernel:
     tile: Tile | None
     iteration_bounds: tuple[int, ...] = ()
     estimated_cycles: int | None = None
+    time: SimulatedTime | Failure | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,10 +11,12 @@ from typing import Any, TypeVar
 import jax
 import numpy as np
 
-from kernelcast.core.timing import Reason
+from kernelcast.core.timing import Failure, Reason
 from kernelcast.errors import HloError
 from kernelcast.hlo.xla import proto_to_stablehlo, proto_to_text, text_to_proto
 from kernelcast.targets.tpu import libtpu
+from kernelcast.targets.tpu.chip import TpuChip
+from kernelcast.targets.tpu.schedule.simulate import SimulatedTime, simulate
 from kernelcast.targets.worker import Failed
 
 _In = TypeVar("_In")
@@ -125,6 +127,7 @@ class Compiled:
         listings: the final schedules by instruction name.
         windows: those that the compiler considered; only where asked for.
         is_log_complete: whether all of the log was read.
+        times: simulated, by instruction name; only where asked for.
     """
 
     captured: str
@@ -132,6 +135,7 @@ class Compiled:
     listings: dict[str, str]
     windows: tuple[libtpu.LoggedWindow, ...] = ()
     is_log_complete: bool = True
+    times: dict[str, SimulatedTime | Failure] = field(default_factory=dict[str, "SimulatedTime | Failure"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,11 +174,13 @@ class CompileKernel:
         carrier: HLO text of a module with the kernel's signature; what becomes of it is thrown away.
         module: scheduled HLO text that takes its place.
         with_windows: whether to read the log for the windows that the compiler considered.
+        time_on: simulate the schedules on this chip, here, and leave the listings out.
     """
 
     carrier: str
     module: str
     with_windows: bool = False
+    time_on: TpuChip | None = None
 
     def run(self, state: TpuCompiler) -> Compiled:
         """The compile's outcome; raises ``Failed`` where there is none."""
@@ -182,12 +188,18 @@ class CompileKernel:
         job = _Job(replacement=_checked(text_to_proto, self.module))
         final = state.compile(stablehlo, job)
         log, is_complete = _read_log() if self.with_windows else ("", True)
+        listings = libtpu.listings(state.dump_folder)
+        times: dict[str, SimulatedTime | Failure] = {}
+        if self.time_on is not None:
+            times = {name: simulate(listing, self.time_on) for name, listing in listings.items()}
+            listings = dict.fromkeys(listings, "")
         return Compiled(
             captured="",
             final=proto_to_text(final),
-            listings=libtpu.listings(state.dump_folder),
+            listings=listings,
             windows=tuple(libtpu.logged_windows(log)),
             is_log_complete=is_complete,
+            times=times,
         )
 
 

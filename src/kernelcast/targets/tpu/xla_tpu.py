@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 from typing import Self
 
+from kernelcast.core.identity import TargetIdentity
 from kernelcast.core.kernel import Kernel
 from kernelcast.core.tile import Tile, TileSet
-from kernelcast.core.timing import Failure, Reason
+from kernelcast.core.timing import Clock, Failure, Reason, Sample, Timing
 from kernelcast.errors import TargetError
 from kernelcast.fusion.apply import apply
 from kernelcast.fusion.plan import FusionPlan
@@ -19,8 +21,9 @@ from kernelcast.hlo.program import Instruction
 from kernelcast.hlo.text import parse
 from kernelcast.targets.lowering import lower
 from kernelcast.targets.pjrt.options import usable_cpu
+from kernelcast.targets.protocol import Candidate
 from kernelcast.targets.tpu import libtpu
-from kernelcast.targets.tpu.chip import chip
+from kernelcast.targets.tpu.chip import TpuChip, chip
 from kernelcast.targets.tpu.compiled import (
     CompiledKernel,
     CompiledProgram,
@@ -31,6 +34,8 @@ from kernelcast.targets.tpu.compiler import Compiled, CompileKernel, CompileProg
 from kernelcast.targets.tpu.dump_folder import new_dump_folder
 from kernelcast.targets.tpu.imposed import difference
 from kernelcast.targets.tpu.isolation import ROOT, isolated
+from kernelcast.targets.tpu.schedule.constants import ENGINES
+from kernelcast.targets.tpu.schedule.simulate import SimulatedTime
 from kernelcast.targets.tpu.windows import tile_of, tiles_of
 from kernelcast.targets.worker import Worker
 
@@ -56,8 +61,9 @@ class XlaTpuOptions:
 class XlaTpu:
     """XLA:TPU ahead of time, in a worker process pinned to one CPU.
 
-    Opens fusion spaces (``Fuses``) and lists the tiles of a kernel (``Tiles``). A context manager: the worker
-    ends with it. Not thread-safe; two targets on two CPUs may work at the same time.
+    Opens fusion spaces (``Fuses``), lists the tiles of a kernel (``Tiles``) and simulates times of kernels
+    (``TimesKernels``). A context manager: the worker ends with it. Not thread-safe; two targets on two CPUs
+    may work at the same time.
 
     Attributes:
         chip: what is compiled for.
@@ -100,6 +106,18 @@ class XlaTpu:
         """Ends the worker and removes its dumps."""
         self._worker.close()
         shutil.rmtree(self.dump_folder, ignore_errors=True)  # gone already where it was closed before
+
+    @property
+    def identity(self) -> TargetIdentity:
+        """What simulated times of this target have in common."""
+        engine = ENGINES.get(self.chip.name)
+        return TargetIdentity(
+            kind="xla-tpu-aot",
+            chip=self.chip.name,
+            compiler=f"libtpu {libtpu.installed_version()}",
+            flags=tuple(f"{k}={v}" for k, v in asdict(engine).items()) if engine is not None else (),
+            clock=Clock.SIMULATED,
+        )
 
     @property
     def worker(self) -> Worker[TpuCompiler]:
@@ -169,28 +187,39 @@ class XlaTpu:
             return Failure(reason=Reason.NOT_AS_ASKED, message=wrong)
         return compiled_program(final, answer.listings)
 
-    def compile_kernel(self, kernel: Kernel, tile: Tile | None = None) -> CompiledKernel | Failure:
+    def compile_kernel(
+        self, kernel: Kernel, tile: Tile | None = None, *, is_timed: bool = False
+    ) -> CompiledKernel | Failure:
         """One kernel compiled alone, or why it cannot be.
 
         Args:
             tile: one of ``valid_tiles``; None for the compiler's choice. Where its tiles have not been listed
                 yet, they are, since libtpu takes any window and may hang on it or make wrong code.
+            is_timed: simulate it in the worker; the listing stays there.
         """
         if tile is not None:
             refused = self._refused(kernel, tile)
             if refused is not None:
                 return refused
-        answer = self._compile(kernel, tile)
+        answer = self._compile(kernel, tile, time_on=self.chip if is_timed else None)
         if isinstance(answer, Failure):
             return answer
-        _, listing, root = answer
+        compiled, name, root = answer
         config = libtpu.read_window_config(root.attribute("backend_config"))
-        found = compiled_kernel(kernel, listing, config)
+        found = compiled_kernel(kernel, compiled.listings[name], config)
         if tile is not None and found.tile != tile:
             return Failure(
                 reason=Reason.NOT_AS_ASKED, message=f"the window {tile} was asked for, {found.tile} came out"
             )
-        return found
+        return replace(found, time=compiled.times.get(name))
+
+    def time_kernels(self, candidates: Iterable[Candidate]) -> Iterator[tuple[str, Timing | Failure]]:
+        """(key, outcome) of each candidate in order: one *simulated* time, or why there is none."""
+        for candidate in candidates:
+            found = self.compile_kernel(candidate.kernel, candidate.tile, is_timed=True)
+            time = found if isinstance(found, Failure) else found.time
+            assert time is not None
+            yield candidate.key, time if isinstance(time, Failure) else _timing(time)
 
     def valid_tiles(self, kernel: Kernel) -> TileSet | Failure:
         """All windows that the compiler considers for a kernel, with its own estimates."""
@@ -218,10 +247,18 @@ class XlaTpu:
         return Failure(reason=Reason.UNSUPPORTED, message=message)
 
     def _compile(
-        self, kernel: Kernel, tile: Tile | None, *, with_windows: bool = False
+        self,
+        kernel: Kernel,
+        tile: Tile | None,
+        *,
+        with_windows: bool = False,
+        time_on: TpuChip | None = None,
     ) -> tuple[Compiled, str, Instruction] | Failure:
+        """What came of a compile, and the kernel's name and instruction in it."""
         made = isolated(kernel, tile)
-        request = CompileKernel(carrier=made.carrier, module=made.module, with_windows=with_windows)
+        request = CompileKernel(
+            carrier=made.carrier, module=made.module, with_windows=with_windows, time_on=time_on
+        )
         answer = self._worker.ask(request, limit_s=self.options.kernel_limit_s)
         if isinstance(answer, Failure):
             return answer
@@ -234,4 +271,9 @@ class XlaTpu:
                 message="expected the schedule of one kernel, got "
                 f"{', '.join(f'%{name}' for name in names) or 'none: scalars belong to no kernel'}",
             )
-        return answer, answer.listings[names[0]], entry[names[0]]
+        return answer, names[0], entry[names[0]]
+
+
+def _timing(time: SimulatedTime) -> Timing:
+    sample = Sample(runs=1, seconds=time.seconds, loudness=float("nan"), round=0)
+    return Timing(samples=(sample,), clock=time.clock, method="final-schedule")

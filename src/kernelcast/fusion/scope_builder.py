@@ -110,7 +110,7 @@ class ScopeBuilder:
         return self._illegal_member(fused)
 
     def _are_taken_out(self, fusion: Instruction) -> bool:
-        """Whether each result of a fusion with several is computed there, and read by itself."""
+        """Whether each result of a fusion with several is computed there, anew, and read by itself."""
         fused = self._program[fusion.called[0]]
         results = [fused[name].opcode for name in fused.root_instruction.operands]
         parts = self._parts.get(fusion.name, ())
@@ -120,6 +120,7 @@ class ScopeBuilder:
             and len(parts) == len(readers)
             and not any(part.name in self._pinned for part in parts)
             and not {"parameter", "constant", "fusion"} & set(results)
+            and all(i.opcode != "dynamic-update-slice" for i in fused)
         )
 
     def _is_library(self, fusion: Instruction) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from kernelcast.core.kernel import Kernel
 from kernelcast.fusion.extract import kernels_of
+from kernelcast.fusion.rules_tpu import XLA_TPU
 from kernelcast.hlo.program import Program
 from kernelcast.targets.tpu.unassigned import unassigned
 
@@ -34,7 +35,8 @@ def difference(asked: Program, final: Program) -> str:
 
 def _fusions(program: Program) -> Iterator[tuple[str, Kernel]]:
     for _, name, kernel in kernels_of(unassigned(program)):
-        if kernel.root.opcode == "fusion":
+        # Those of other kinds are the compiler's own; it renames them.
+        if kernel.root.opcode == "fusion" and kernel.root.attribute("kind") in XLA_TPU.kinds:
             yield name, kernel
 
 

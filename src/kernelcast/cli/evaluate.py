@@ -11,6 +11,7 @@ from kernelcast.cli.choices import chosen_variants, integers, usable_cpus
 from kernelcast.cli.output import JsonOption, duration, emit, facts, percent, progress, table
 from kernelcast.cli.plan_studies import additivity, tuning
 from kernelcast.cli.recording import RecordOption, RepositoryOption, record
+from kernelcast.cli.schedule_study import schedule
 from kernelcast.cli.study_options import CpuOption, JournalOption, ProgramOption, SeedOption
 from kernelcast.cli.tile_studies import measured_tiles, tile_speed, tiles
 
@@ -18,6 +19,7 @@ app = typer.Typer(help="The studies behind the figures in the docs.", no_args_is
 
 app.command()(additivity)
 app.command()(tuning)
+app.command()(schedule)
 app.command()(tiles)
 app.command()(measured_tiles)
 app.command()(tile_speed)

@@ -1,8 +1,8 @@
 """Reads the listing of a final schedule: bundles of slots, one bundle a cycle.
 
 A bundle is ``ADDRESS LABEL: > > { slot ;; slot ;; … } /* comment */`` and may run over several lines.
-Comments carry three things that matter: names of arguments (``/*size_in_granules=*/``), where a region starts,
-which is how branches name their targets, and that a load is of the chip's or the core's number.
+Comments carry three things that matter: names of arguments (``/*size_in_granules=*/``), where a region
+starts, which is how branches name their targets, and that a load is of the chip's or the core's number.
 """
 
 from __future__ import annotations

@@ -94,8 +94,8 @@ class TileExamples:
     def sample(self, kernels: int) -> Sequence[TiledKernel]:
         """Evenly spread over the kernels, and over the tiles of each."""
         return [
-            self.kernels[n].taken(_spread(len(self.kernels[n]), _SCALING_TILES))
-            for n in _spread(len(self.kernels), kernels)
+            self.kernels[n].taken(evenly_spread(len(self.kernels[n]), _SCALING_TILES))
+            for n in evenly_spread(len(self.kernels), kernels)
         ]
 
     def group_count(self, *, tiles: int, groups: int) -> int:
@@ -135,5 +135,10 @@ def draw_groups(count: int, random: np.random.Generator, *, tiles: int, groups: 
     return [order[start : start + tiles] for start in starts]
 
 
-def _spread(count: int, most: int) -> np.ndarray:
+def evenly_spread(count: int, most: int) -> np.ndarray:
+    """Up to ``most`` numbers below ``count``, evenly spread, first and last among them.
+
+    >>> evenly_spread(3, 10).tolist(), evenly_spread(101, 3).tolist()
+    ([0, 1, 2], [0, 50, 100])
+    """
     return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))

@@ -16,7 +16,7 @@ from kernelcast.model.examples import TiledKernel
 
 # Groups that wait per size class, in batches; two groups of one kernel then rarely share a batch.
 _WAITING_BATCHES = 4
-# Graphs that were scaled once are kept for later epochs up to this many nodes, about a kilobyte each.
+# Graphs that were scaled once are kept for later epochs up to this many nodes, one or two kilobytes each.
 _KEPT_NODES = 200_000
 
 

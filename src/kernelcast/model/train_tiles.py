@@ -17,7 +17,7 @@ from kernelcast.features.scaling import fit_scaling
 from kernelcast.features.schema import FeatureSchema
 from kernelcast.model.config import TrainConfig
 from kernelcast.model.epochs import Task, run_epochs
-from kernelcast.model.examples import TileExamples, TileSource
+from kernelcast.model.examples import TileExamples, TileSource, evenly_spread
 from kernelcast.model.loss import TileLoss, tile_loss
 from kernelcast.model.score import TileScorer
 from kernelcast.model.tile_batches import LabelledTiles, TileBatcher
@@ -25,6 +25,8 @@ from kernelcast.model.trained import Epoch, Network, Trained
 
 # Scaling wants ranges and spreads, which this many kernels give; a stream need not be read whole for it.
 _SCALING_KERNELS = 2000
+# A kernel may have thousands of tiles; a τ of this many, evenly spread over them, tells epochs apart.
+_JUDGED_TILES = 256
 
 
 def train_tiles(
@@ -41,7 +43,7 @@ def train_tiles(
 
     Args:
         training: what is fitted.
-        validation: chooses the epoch, by mean Kendall's τ within its kernels over all their tiles.
+        validation: chooses the epoch, by mean Kendall's τ within its kernels, over up to 256 tiles of each.
         schema: of the graphs and tiles.
         config: of network and training, with ``tiles``.
         seed: the same seed gives the same weights on the same machine.
@@ -56,7 +58,8 @@ def train_tiles(
     if drawn is None:
         raise ValueError("a config of the fusion task goes to train; the tile task needs config.tiles")
     groups = training.group_count(tiles=drawn.tiles, groups=drawn.groups)
-    judged = [kernel for kernel in validation.kernels if np.unique(kernel.seconds).size > 1]
+    shown = [kernel.taken(evenly_spread(len(kernel), _JUDGED_TILES)) for kernel in validation.kernels]
+    judged = [kernel for kernel in shown if np.unique(kernel.seconds).size > 1]
     if not groups or not judged:
         raise ValueError(
             f"tiles are learned from kernels with two tiles or more and judged on kernels with two times: "

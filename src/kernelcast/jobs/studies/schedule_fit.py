@@ -14,7 +14,7 @@ from kernelcast.targets.tpu.schedule.replay import replay
 # Longer traces take most of the time and say little more.
 MOST_EVENTS = 6000
 
-_FIRST_STEPS = {
+FIRST_STEPS = {
     "bytes_per_cycle": 10.0,
     "read_latency_cycles": 20.0,
     "write_latency_cycles": 20.0,
@@ -67,7 +67,7 @@ def fit(kernels: Sequence[KernelRuns], *, hertz: float, buffers: int | None) -> 
         ]
         return sum(means) / len(means)
 
-    best, least, steps = START, loss(START), dict(_FIRST_STEPS)
+    best, least, steps = START, loss(START), dict(FIRST_STEPS)
     halvings = 0
     for _ in range(_ROUNDS):
         before = least

@@ -42,6 +42,19 @@ class Lister:
         )
 
 
+class WithInputs(Lister):
+    """Lists every output window with two input windows, the second of which costs more."""
+
+    def valid_tiles(self, kernel):
+        tiles = tuple(
+            Tile(levels=(("output", (n,)), ("input", (n, m))), unit=UNIT)
+            for n in range(1, 13)
+            for m in (1, 2)
+        )
+        cycles = tuple(tile.levels[0][1][0] + 100 * (tile.levels[1][1][1] - 1) for tile in tiles)
+        return TileSet(tiles=tiles, analytical_cycles=cycles, default=tiles[0], is_complete=True)
+
+
 class Broken:
     def valid_tiles(self, kernel):
         return Failure(reason=Reason.CRASH, message="signal 6")
@@ -79,6 +92,20 @@ def test_all_models_are_judged_on_the_same_runs(folder):
     names = {f.name: f for f in measured_tile_figures(found, chip="tpu_v3")}
     assert names["tile.tpu_v3.measured.tau_mean.analytical"].value == 1.0
     assert "measured times, 1 kernels, 11 runs" in names["tile.tpu_v3.measured.tau_mean.rank"].noise
+
+
+def test_windows_that_are_not_published_are_those_of_the_cheapest_listed_tile(folder):
+    seen = []
+
+    class Watching(Ranker):
+        def rank(self, kernel, tiles):
+            seen.extend(tiles)
+            return super().rank(kernel, tiles)
+
+    found = judge_on_measured(folder, {"upward": [Watching(1)]}, WithInputs())
+    assert found.kernels[1].tau == {"upward": 1.0, "analytical": 1.0}
+    assert found.kernels[1].without_analytical == 0
+    assert {tile.levels[1][1][1] for tile in seen} == {1}
 
 
 def test_without_a_target_every_run_counts(folder):

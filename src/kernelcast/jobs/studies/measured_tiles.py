@@ -113,11 +113,11 @@ def _judged(
     costs = _analytical(kernel, target)
     if isinstance(costs, Failure):
         return str(costs)
-    known = {tile: s for tile, s in timed.items() if costs is None or tile in costs}
-    seconds = np.array(list(known.values()), dtype=np.float64)
+    pairs = [(tile if costs is None else _listed(tile, costs), s) for tile, s in timed.items()]
+    tiles = [tile for tile, _ in pairs if tile is not None]
+    seconds = np.array([s for tile, s in pairs if tile is not None], dtype=np.float64)
     if np.unique(seconds).size < 2:
-        return f"{len(timed)} runs, {len(known)} tiles that all models can order, no two different times"
-    tiles = list(known)
+        return f"{len(timed)} tiles ran, {len(tiles)} that all models can order, no two different times"
     tau = {
         name: float(np.mean([metrics.kendall_tau(ranker.rank(kernel, tiles), seconds) for ranker in held]))
         for name, held in rankers.items()
@@ -126,7 +126,7 @@ def _judged(
         cycles = np.array([costs[tile] for tile in tiles], dtype=np.float64)
         tau[ANALYTICAL] = metrics.kendall_tau(cycles, seconds)
     return MeasuredKernel(
-        name=tuning.name, runs=len(known), without_analytical=len(timed) - len(known), tau=tau
+        name=tuning.name, runs=len(tiles), without_analytical=len(timed) - len(tiles), tau=tau
     )
 
 
@@ -139,6 +139,18 @@ def _timed(tuning: OpTuning) -> dict[Tile, float]:
             tile = run.config.tile
             found[tile] = min(outcome.seconds(), found.get(tile, math.inf))
     return found
+
+
+def _listed(tile: Tile, costs: Mapping[Tile, int]) -> Tile | None:
+    """The listed tile with the levels of a published one, the cheapest of several; None where there is none.
+
+    Of convolutions and dots the input's window is not published, since the other two decide it; a compiler
+    lists it, and models have learned from tiles that have it.
+    """
+    levels = set(tile.levels)
+    alike = [listed for listed in costs if levels <= set(listed.levels) and listed.unit == tile.unit]
+    # Of a tile without levels every one would be alike.
+    return min(alike, key=lambda listed: costs[listed], default=None) if levels else None
 
 
 def _analytical(kernel: Kernel, target: Tiles | None) -> dict[Tile, int] | Failure | None:

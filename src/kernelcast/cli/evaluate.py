@@ -14,6 +14,7 @@ from kernelcast.cli.recording import RecordOption, RepositoryOption, record
 from kernelcast.cli.schedule_study import schedule
 from kernelcast.cli.study_options import CpuOption, JournalOption, ProgramOption, SeedOption
 from kernelcast.cli.tile_studies import measured_tiles, tile_speed, tiles
+from kernelcast.cli.tpu_studies import tpu_programs
 
 app = typer.Typer(help="The studies behind the figures in the docs.", no_args_is_help=True)
 
@@ -23,6 +24,7 @@ app.command()(schedule)
 app.command()(tiles)
 app.command()(measured_tiles)
 app.command()(tile_speed)
+app.command()(tpu_programs)
 
 
 @app.command()

@@ -20,6 +20,7 @@ from kernelcast.jobs.studies.plans_tried import PlansReport
 from kernelcast.jobs.studies.program_times import ProgramTimesReport
 from kernelcast.jobs.studies.roundtrip import RoundtripReport
 from kernelcast.jobs.studies.tile_speed import TileSpeed
+from kernelcast.jobs.studies.tpu_programs import TpuProgramsReport
 from kernelcast.jobs.studies.tuning_report import CONDITIONS, MODEL, TuningReport
 from kernelcast.report.provenance import Provenance
 from kernelcast.report.results import Record
@@ -76,6 +77,36 @@ def plans_figures(report: PlansReport) -> Iterator[Figure]:
         ("cpu.plans.failed_fraction", report.failed_fraction, "fraction"),
     ):
         yield Figure(name=name, value=value, unit=unit, noise=noise)
+
+
+def tpu_program_figures(report: TpuProgramsReport, target: str, ten: Iterable[str]) -> Iterator[Figure]:
+    """How much of whole programs a TPU target reaches.
+
+    Args:
+        ten: programs of a study whose defaults are counted.
+    """
+    programs, named = report.programs, tuple(ten)
+    tried = sum(p.tried for p in programs)
+    failed = sum(sum(p.failures.values()) for p in programs)
+    yield Figure(
+        name=f"{target}.programs_simulated",
+        value=sum(p.is_simulated for p in programs),
+        unit="count",
+        noise=f"exact; {len(programs)} programs compile, {len(report.not_compiled)} do not",
+    )
+    if set(named) <= {p.name for p in programs}:
+        yield Figure(
+            name=f"{target}.default_in_space_of_{len(named)}",
+            value=report.default_in_space(named),
+            unit="count",
+            noise=f"exact; of all {len(programs)}: {sum(p.is_default_in_space for p in programs)}",
+        )
+    yield Figure(
+        name=f"{target}.plans_failed_fraction",
+        value=failed / tried if tried else math.nan,
+        unit="fraction",
+        noise=f"{tried} random plans",
+    )
 
 
 def additivity_figures(report: AdditivityReport) -> Iterator[Figure]:

@@ -143,5 +143,5 @@ XLA_TPU = Rules(
         ),
     ),
 )
-"""XLA:TPU. Not in the table, hence never taken apart: reduce-window (parts of the compiler's own kernels with one
-abort), gather, scatter, sort, rng, custom calls, and all that nobody tried; so do fusions of kind kCustom."""
+"""XLA:TPU. Not in the table, hence never taken apart: reduce-window (parts of the compiler's own kernels that
+hold one abort), gather, scatter, sort, rng, custom calls, and all that nobody tried; nor is kind kCustom."""

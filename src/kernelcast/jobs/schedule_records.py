@@ -30,7 +30,11 @@ def schedule_figures(report: ScheduleReport) -> Iterator[Figure]:
         ("tpu_v3.schedule.as_scheduled", report.as_scheduled, "simulated, as many buffers as scheduled"),
         ("tpu_v3.schedule.fitted_on_loops", report.fitted_on_loops, "simulated; tried on products"),
         ("tpu_v3.schedule.fitted_on_products", report.fitted_on_products, "simulated; tried on loops"),
-        ("tpu_v3.analytical", report.analytical, "the compiler's own cycles at the same clock"),
+        (
+            "tpu_v3.analytical",
+            report.analytical,
+            "the compiler's own cycles, scaled by one factor in hindsight",
+        ),
     ):
         separator = "_" if name.endswith("loko") else "."
         yield from _agreement(name, agreement, noise, separator=separator)

@@ -83,7 +83,8 @@ class ScheduleReport:
     Attributes:
         narrowed: with ``MEASURED_BUFFERS`` buffers and the shipped constants, the headline.
         as_scheduled: the same constants, as many buffers as scheduled.
-        analytical: the compiler's own cycles, with the same clock.
+        analytical: the compiler's own cycles, divided by the one factor that suits them best: they are not
+            meant as cycles of a clock.
         fitted: the constants fitted anew on these runs. refitted: the agreement with them.
         left_out: each kernel under constants that were fitted on the others.
         fitted_on_loops, fitted_on_products: the two ways of fitting on one half; each holds the other half.
@@ -142,7 +143,7 @@ def judge_schedules(
     return ScheduleReport(
         narrowed=narrowed,
         as_scheduled=as_scheduled,
-        analytical=agreement(kernels, lambda run: (run.analytical_cycles or math.nan) / hertz),
+        analytical=_analytical(kernels, hertz),
         fitted=fitted,
         refitted=agreement(kernels, simulated(fitted, MEASURED_BUFFERS)),
         left_out=Agreement(kernels=tuple(left_out)),
@@ -160,6 +161,16 @@ def agreement(kernels: Sequence[KernelRuns], estimate: Callable[[Run], float]) -
     """How well estimates of seconds agree; runs with NaN are left out, kernels with nothing too."""
     found = [row for kernel in kernels if (row := _kernel_agreement(kernel, estimate)) is not None]
     return Agreement(kernels=tuple(found))
+
+
+def _analytical(kernels: Sequence[KernelRuns], hertz: float) -> Agreement:
+    """The compiler's cycles, scaled by the median over kernels of their median ratio."""
+
+    def seconds(scale: float) -> Callable[[Run], float]:
+        return lambda run: (run.analytical_cycles or math.nan) / hertz / scale
+
+    ratios = [kernel.ratio for kernel in agreement(kernels, seconds(1.0)).kernels if kernel.has_windows]
+    return agreement(kernels, seconds(float(np.median(ratios)) if ratios else 1.0))
 
 
 def _kernel_agreement(kernel: KernelRuns, estimate: Callable[[Run], float]) -> KernelAgreement | None:

@@ -145,7 +145,7 @@ def test_what_depends_on_data_is_a_failure_with_its_line(bundles: list[str], pla
     ("slot", "message"),
     [
         ("%1 = scall target", "line 5: the operation is not known, got '%1 = scall target'"),
-        ("%1 = sbr.rel target = $region9", "line 5: the target of the branch starts nowhere, got '9'"),
+        ("%1 = sbr.rel target = $region9", "the branch before bundle 0x1 goes to region 9, which starts no"),
         ("%1 = dma.hbm_to_moon /*size_in_granules=*/1", "line 5: a transfer is one of dma.hbm_to_vmem"),
         ("%1 = sst here", "line 5: a store is 'sst [smem:…] word'"),
         ("%1 = dma.done.wait [#allocation1]", "line 5: a flag and a count are needed"),
@@ -155,6 +155,10 @@ def test_what_is_not_understood_is_a_failure_with_its_line(slot: str, message: s
     found = failure([slot])
     assert found.reason is Reason.UNSUPPORTED
     assert message in found.message
+
+
+def test_a_branch_that_is_not_taken_needs_no_target() -> None:
+    assert cycles(["%p1_p1 = scmp.eq.s32.totalorder 1, 2", "%2 = sbr.rel (%p1_p1) target = $region9"]) == 2
 
 
 def test_an_endless_loop_is_ended() -> None:

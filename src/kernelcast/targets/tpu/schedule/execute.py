@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kernelcast.core.timing import Failure, Reason
 from kernelcast.targets.tpu.schedule import transfers
-from kernelcast.targets.tpu.schedule.listing import Listing, ListingError, Slot, read_listing
+from kernelcast.targets.tpu.schedule.listing import ListingError, Slot, read_listing
 from kernelcast.targets.tpu.schedule.operands import Machine, ReadTruth
 from kernelcast.targets.tpu.schedule.operations import (
     Act,
@@ -69,21 +69,26 @@ def trace_of(text: str, *, delay_slots: int, most_steps: int = MOST_STEPS) -> Tr
     try:
         listing = read_listing(text)
         steps = [_step(bundle.slots) if bundle.slots else None for bundle in listing.bundles]
-        targets = _targets(listing, steps)
     except ListingError as error:
         return Failure(reason=Reason.UNSUPPORTED, message=str(error))
     core = _Core(machine=Machine(), steps=steps, most_steps=most_steps)
     try:
-        _run(core, targets, delay_slots)
+        _run(core, listing.regions, delay_slots)
     except _TooLong as error:
         return Failure(reason=Reason.TIMEOUT, message=str(error))
     except Unfollowable as error:
         return Failure(reason=Reason.VALUE_DEPENDENT, message=str(error))
+    except _NoTarget as error:
+        return Failure(reason=Reason.UNSUPPORTED, message=str(error))
     return Trace(events=tuple(merged(core.machine.events)), bundles=len(steps))
 
 
 class _TooLong(Exception):
     """The kernel runs for longer than allowed."""
+
+
+class _NoTarget(Exception):
+    """A branch is taken to a region that starts nowhere in the listing."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -122,7 +127,7 @@ class _Core:
         return leave
 
 
-def _run(core: _Core, targets: Mapping[int, int], delay_slots: int) -> None:
+def _run(core: _Core, regions: Mapping[int, int], delay_slots: int) -> None:
     position, end = 0, len(core.steps)
     following = _following(core.steps)
     while position < end:
@@ -138,7 +143,12 @@ def _run(core: _Core, targets: Mapping[int, int], delay_slots: int) -> None:
             for index in range(position, min(position + delay_slots, end)):
                 if core.issue(index) is not None:
                     raise Unfollowable(f"bundle {index:#x} leaves from the delay slot of a branch")
-            position = targets[leave.region]
+            if leave.region not in regions:
+                raise _NoTarget(
+                    f"the branch before bundle {position:#x} goes to region {leave.region}, "
+                    "which starts nowhere in the listing"
+                )
+            position = regions[leave.region]
 
 
 def _holds(condition: ReadTruth | None, machine: Machine) -> bool:
@@ -156,17 +166,6 @@ def _following(steps: Sequence[_Step | None]) -> list[int]:
     for index in range(len(steps) - 1, -1, -1):
         found[index] = found[index + 1] if steps[index] is None else index
     return found
-
-
-def _targets(listing: Listing, steps: Sequence[_Step | None]) -> dict[int, int]:
-    """Where the regions that branches name begin."""
-    for step in steps:
-        leave = step.leave if step else None
-        if step and isinstance(leave, Branch) and leave.region not in listing.regions:
-            raise ListingError(
-                "the target of the branch starts nowhere", line=step.line, text=str(leave.region)
-            )
-    return dict(listing.regions)
 
 
 def _step(slots: Sequence[Slot]) -> _Step:

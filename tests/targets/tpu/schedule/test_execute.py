@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from tests.targets.tpu.schedule.listings import COPY, LOOP, listing
 
 from kernelcast.core.timing import Failure, Reason
+from kernelcast.targets.tpu.schedule.arithmetic import BINARY, LOGIC
 from kernelcast.targets.tpu.schedule.execute import Trace, trace_of
-from kernelcast.targets.tpu.schedule.operations import BINARY, LOGIC
 from kernelcast.targets.tpu.schedule.trace import Adjust, Compute, Direction, Transfer, Wait
 from kernelcast.targets.tpu.schedule.value import UNKNOWN
 

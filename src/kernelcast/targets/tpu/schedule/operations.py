@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from kernelcast.targets.tpu.schedule.arithmetic import BINARY, COMPARE, LOGIC
 from kernelcast.targets.tpu.schedule.listing import ListingError, Slot
 from kernelcast.targets.tpu.schedule.operands import (
     Machine,
@@ -183,28 +183,6 @@ def _first_word(text: str) -> str:
     return text if text.startswith("[") else text.partition(" ")[0]
 
 
-BINARY: Mapping[str, Callable[[int, int], int]] = {
-    "sadd.s32": lambda a, b: (a + b) & WORD,
-    "ssub.s32": lambda a, b: (a - b) & WORD,
-    "smul.u32": lambda a, b: (a * b) & WORD,
-    "sand.u32": operator.and_,
-    "sor.u32": operator.or_,
-    "sxor.u32": operator.xor,
-    "sshll.u32": lambda a, b: (a << b) & WORD if b < 32 else 0,
-    "sshrl.u32": lambda a, b: a >> b if b < 32 else 0,
-    "sshra.s32": lambda a, b: (signed(a) >> min(b, 31)) & WORD,
-    "smin.s32": lambda a, b: min(signed(a), signed(b)) & WORD,
-    "smax.s32": lambda a, b: max(signed(a), signed(b)) & WORD,
-    "smin.u32": min,
-    "smax.u32": max,
-    "scalar_lea": operator.add,
-}
-_COMPARE: Mapping[str, Callable[[int, int], bool]] = {
-    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt,
-    "ge": operator.ge,
-}  # fmt: skip
-
-
 def _truth(opcode: str, arguments: str) -> ReadTruth | None:
     name, _, rest = opcode.partition(".")
     texts = arguments.split(",")
@@ -222,34 +200,11 @@ def _truth(opcode: str, arguments: str) -> ReadTruth | None:
         return None
     relation, _, kind = rest.partition(".")
     left, right = scalar(_first_word(texts[0])), scalar(_first_word(texts[-1]))
-    if relation not in _COMPARE or left is None or right is None:
+    if relation not in COMPARE or left is None or right is None:
         return None
     if kind.startswith("s32"):
-        return _comparison(_COMPARE[relation], left, right, is_signed=True)
-    return _comparison(_COMPARE[relation], left, right, is_signed=False) if kind.startswith("u32") else None
-
-
-def _or(a: Truth, b: Truth) -> Truth:
-    if a is True or b is True:
-        return True
-    return UNKNOWN if isinstance(a, Unknown) or isinstance(b, Unknown) else False
-
-
-def _not(a: Truth) -> Truth:
-    return a if isinstance(a, Unknown) else not a
-
-
-def _and(a: Truth, b: Truth) -> Truth:
-    return _not(_or(_not(a), _not(b)))
-
-
-LOGIC: Mapping[str, Callable[[Truth, Truth], Truth]] = {
-    "por": _or,
-    "pand": _and,
-    "pnor": lambda a, b: _not(_or(a, b)),
-    "pnand": lambda a, b: _not(_and(a, b)),
-    "pxor": lambda a, b: UNKNOWN if isinstance(a, Unknown) or isinstance(b, Unknown) else a != b,
-}
+        return _comparison(COMPARE[relation], left, right, is_signed=True)
+    return _comparison(COMPARE[relation], left, right, is_signed=False) if kind.startswith("u32") else None
 
 
 def _unknown(_: Machine) -> Unknown:

@@ -87,7 +87,10 @@ def _keeps_order(producer: Instruction, consumer: Instruction) -> bool:
     return left == list(consumer.shape.minor_to_major)
 
 
-_NOTE = "libtpu 0.0.42.1, v3, after fusion and before windows"
+_NOTE = (
+    "libtpu 0.0.42.1, v3, after fusion and before windows: the default, the un-fused and random plans of 26 "
+    "zoo programs, 120 compiles, one abort"
+)
 
 XLA_TPU = Rules(
     name="xla-tpu",
@@ -105,7 +108,7 @@ XLA_TPU = Rules(
             alone=Emission.BARE,
             grouped=True,
             equal_dimensions=True,
-            evidence=f"{_NOTE}: 249 random plans of 57 programs, no abort where the layout order is kept",
+            evidence=f"{_NOTE}, none by a pair of these in one layout order; in mixed orders it aborts",
         ),
         Rule(
             name="broadcast",
@@ -113,7 +116,7 @@ XLA_TPU = Rules(
             root=True,
             producer=True,
             alone=Emission.BARE,
-            evidence=f"{_NOTE}: of parameters and constants; of computed values it aborts",
+            evidence=f"{_NOTE}, none by broadcasts of parameters or constants; of other values they abort",
         ),
         Rule(
             name="reduction",
@@ -122,7 +125,7 @@ XLA_TPU = Rules(
             producer=True,
             alone=Emission.BARE,
             grouped=True,
-            evidence=f"{_NOTE}: as the root; as a producer only where the compiler has it so",
+            evidence=f"{_NOTE}, none by reductions as roots, or as producers where the compiler has them so",
         ),
         Rule(
             name="convolution",
@@ -131,7 +134,7 @@ XLA_TPU = Rules(
             producer=True,
             sharing=Sharing.SHARE,
             alone=Emission.BARE,
-            evidence=f"{_NOTE}: inputs as nested fusions, elementwise epilogue of the same shape, kOutput",
+            evidence=f"{_NOTE}, none with nested inputs and an elementwise epilogue of the same shape",
         ),
         Rule(
             name="as the compiler has it",
@@ -139,7 +142,7 @@ XLA_TPU = Rules(
             root=True,
             producer=True,
             alone=Emission.BARE,
-            evidence=f"{_NOTE}: inside the compiler's own kernels and parts of them; elsewhere they abort",
+            evidence=f"{_NOTE}, by a part of a kernel with reduce-window, which has no row since",
         ),
     ),
 )

@@ -221,6 +221,18 @@ def test_times_are_simulated_and_say_so(xla_tpu: XlaTpu, probe: Kernel) -> None:
 
 
 @pytest.mark.tpu
+def test_later_chips_list_tiles_and_have_no_times(probe: Kernel) -> None:
+    with XlaTpu("tpu_v5e") as target:
+        listed = target.valid_tiles(probe)
+        assert not isinstance(listed, Failure)
+        assert listed.default is not None
+        assert listed.cycles_of(listed.default)
+        ((_, outcome),) = target.time_kernels([Candidate(key="k", kernel=probe, tile=listed.tiles[0])])
+        assert failure(outcome).reason is Reason.UNSUPPORTED
+        assert "times of tpu_v5e are not simulated" in failure(outcome).message
+
+
+@pytest.mark.tpu
 def test_it_keeps_the_contract_of_targets_with_tiles(xla_tpu: XlaTpu, probe: Kernel) -> None:
     assert isinstance(xla_tpu, Tiles)
     listed = xla_tpu.valid_tiles(probe)

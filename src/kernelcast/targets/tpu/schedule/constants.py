@@ -46,24 +46,24 @@ FITTED = (
 
 _V3 = EngineConstants(
     granule_bytes=1024,
-    # Published: 900 GB/s for two cores is 479 bytes a cycle for one; kernels reach 93 % of it.
-    bytes_per_cycle=445.0,
-    read_latency_cycles=285.0,
-    write_latency_cycles=130.0,
-    transfer_cycles=4.25,
-    run_cycles=2.1,
-    conflict_cycles=1.45,
+    # Published: 900 GB/s for two cores is 479 bytes a cycle for one; kernels reach 92 % of it.
+    bytes_per_cycle=440.0,
+    read_latency_cycles=271.25,
+    write_latency_cycles=135.0,
+    transfer_cycles=1.75,
+    run_cycles=2.95,
+    conflict_cycles=0.2,
     conflict_bytes=16 << 10,
     issue_cycles=0.0,
 )
 
 ENGINES: Mapping[str, EngineConstants] = {
     "tpu_v3": _V3,
-    # Not fitted, not validated: published 700 GB/s for two cores and 0.70 GHz, 93 % of it reached as on v3;
+    # Not fitted, not validated: published 700 GB/s for two cores and 0.70 GHz, 92 % of it reached as on v3;
     # the rest as on v3.
     "tpu_v2": EngineConstants(
         granule_bytes=1024,
-        bytes_per_cycle=465.0,
+        bytes_per_cycle=460.0,
         read_latency_cycles=_V3.read_latency_cycles,
         write_latency_cycles=_V3.write_latency_cycles,
         transfer_cycles=_V3.transfer_cycles,

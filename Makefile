@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 export PYTHONHASHSEED := 0
 
-.PHONY: demo test setup format lint types layers tests pins clean
+.PHONY: demo test test-tpu setup format lint types layers tests pins clean
 
 demo: $(VENV)/.ready
 	$(BIN)/kernelcast demo
@@ -19,6 +19,14 @@ $(VENV)/.ready: requirements/dev.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+# What needs the extra tpu: XLA:TPU ahead of time. Not part of `make test`, which skips it without the extra.
+test-tpu: $(VENV)/.ready-tpu
+	$(BIN)/pytest -m tpu
+
+$(VENV)/.ready-tpu: $(VENV)/.ready requirements/tpu.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/tpu.txt
 	@touch $@
 
 format: $(VENV)/.ready
@@ -38,11 +46,14 @@ layers: $(VENV)/.ready
 tests: $(VENV)/.ready
 	$(BIN)/pytest
 
-# Pins carry names and versions only: no index address, no hashes bound to one.
+# Pins carry names and versions only: no index address, no hashes bound to one. The extra tpu has its own file,
+# which agrees with the first.
+COMPILE_PINS := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-emit-index-url --no-header \
+  --no-annotate pyproject.toml
 pins:
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-emit-index-url --no-header \
-	  --no-annotate --all-extras --group dev pyproject.toml -o requirements/dev.txt
+	$(COMPILE_PINS) --extra baselines --extra export --group dev -o requirements/dev.txt
+	$(COMPILE_PINS) --extra tpu --constraint requirements/dev.txt -o requirements/tpu.txt
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

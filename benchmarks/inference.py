@@ -15,9 +15,10 @@ from kernelcast.features.graph import Featuriser, KernelGraph
 from kernelcast.features.scaling import fit_scaling
 from kernelcast.features.schema import KERNELCAST_1
 from kernelcast.model.checkpoint import Provenance
+from kernelcast.model.config import GNN
 from kernelcast.model.network import KernelNetwork
 from kernelcast.model.predict import Predictor
-from kernelcast.model.train import GNN, Trained
+from kernelcast.model.trained import Trained
 from programs import SEVERAL, distinct_kernels
 from rounds import cpu_seconds, print_result, rate, ratio
 

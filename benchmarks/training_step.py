@@ -15,8 +15,10 @@ import numpy as np
 from kernelcast.features.graph import Featuriser
 from kernelcast.features.schema import KERNELCAST_1
 from kernelcast.model.checkpoint import Provenance
+from kernelcast.model.config import GNN
+from kernelcast.model.examples import Examples
 from kernelcast.model.predict import Predictor
-from kernelcast.model.train import GNN, Examples, train
+from kernelcast.model.train import train
 from programs import SEVERAL, distinct_kernels
 from rounds import ROUNDS, cpu_seconds, print_result, rate, ratio
 

@@ -4,7 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from kernelcast.targets.tpu.libtpu import installed_version
+
 _ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that need libtpu are skipped, visibly, where it is not installed."""
+    if installed_version() is None:
+        for item in items:
+            if item.get_closest_marker("tpu"):
+                item.add_marker(pytest.mark.skip(reason="needs libtpu: make test-tpu"))
 
 
 @pytest.fixture(scope="session")

@@ -10,13 +10,14 @@ import pytest
 
 _FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
 # The other files hold what the benchmarks share.
+ARGUMENTS = {"stream_tiles": ["--gigabytes", "0.03"]}
 BENCHMARKS = sorted(path for path in _FOLDER.glob("*.py") if path.stem not in ("programs", "rounds"))
 
 
 @pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)
 def test_it_prints_one_object_of_positive_numbers(path: Path, repository_root: Path) -> None:
     done = subprocess.run(
-        [sys.executable, str(path), "double_softmax"],
+        [sys.executable, str(path), *ARGUMENTS.get(path.stem, ["double_softmax"])],
         env=os.environ | {"JAX_PLATFORMS": "cpu"}, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]

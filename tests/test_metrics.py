@@ -122,3 +122,11 @@ def test_bootstrap_is_reproducible_and_takes_rows() -> None:
         for _ in range(2)
     )
     assert first == second
+
+
+def test_tile_ape_weighs_kernels_by_their_best_time():
+    assert metrics.tile_ape(np.array([2.0, 100.0]), np.array([1.0, 100.0])) == pytest.approx(100 / 101)
+    assert metrics.tile_ape(np.array([1.0]), np.array([1.0])) == 0
+    for chosen, best in (([1.0], [2.0]), ([1.0], [0.0])):
+        with pytest.raises(ValueError, match="no chosen one below the best"):
+            metrics.tile_ape(np.array(chosen), np.array(best))

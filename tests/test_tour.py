@@ -27,10 +27,11 @@ from kernelcast.jobs.programs.predict import predict_program
 from kernelcast.jobs.tuning.plan_search import SearchOptions, estimated_costs, search_plans
 from kernelcast.metrics import kendall_tau, mape
 from kernelcast.model.checkpoint import Provenance
+from kernelcast.model.config import GNN
 from kernelcast.model.network import KernelNetwork
 from kernelcast.model.predict import Predictor
-from kernelcast.model.roofline import Roofline
-from kernelcast.model.train import GNN, Trained
+from kernelcast.model.roofline import Coefficients, Roofline
+from kernelcast.model.trained import Trained
 from kernelcast.search.anneal import AnnealingOptions
 
 
@@ -112,7 +113,9 @@ def test_estimates_are_judged_against_measured_times() -> None:
 
 
 def test_a_search_takes_a_model_for_the_hardware(space: FusionSpace) -> None:
-    estimator = Roofline(peaks=Peaks(flops_per_s=5e10, bytes_per_s=1e10), coefficients={}, pooled=1.0)
+    estimator = Roofline(
+        peaks=Peaks(flops_per_s=5e10, bytes_per_s=1e10), coefficients=Coefficients(by_kind={}, pooled=1.0)
+    )
     costs = estimated_costs(space, estimator)
     options = SearchOptions(chains=4, annealing=AnnealingOptions(steps=100))
     found = search_plans(space, costs, options=options, seed=0)

@@ -90,6 +90,18 @@ def top_k_error(predicted: np.ndarray, measured: np.ndarray, k: int) -> float:
     return 100.0 * (regret(float(measured[chosen].min()), measured) - 1.0)
 
 
+def tile_ape(chosen_s: np.ndarray, best_s: np.ndarray) -> float:
+    """100 · Σ (chosen − best) / Σ best over the kernels of a program: what its chosen tiles cost it.
+
+    >>> tile_ape(np.array([3.0, 9.0]), np.array([2.0, 8.0]))
+    20.0
+    """
+    chosen_s, best_s = _pair(chosen_s, best_s)
+    if not np.all(best_s > 0) or np.any(chosen_s < best_s):
+        raise ValueError("times must be > 0, and no chosen one below the best")
+    return float(100.0 * (chosen_s - best_s).sum() / best_s.sum())
+
+
 def interval_coverage(lower: np.ndarray, upper: np.ndarray, measured: np.ndarray) -> float:
     """Fraction of the measured values inside their interval, bounds included; NaN of nothing.
 

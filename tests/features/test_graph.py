@@ -145,7 +145,7 @@ def test_a_tile_is_on_every_node_with_sum_and_product(softmax):
     assert (graph.rows[:, NODE["tile_1_bound_0"] : NODE["tile_1_bound_0"] + 2] == (4, 2)).all()
     assert set(column(graph, "tile_1_sum")) == {6}
     assert set(column(graph, "tile_1_product")) == {8}
-    assert [set(column(graph, f"has_tile_{n}")) for n in range(3)] == [{1}, {1}, {0}]
+    assert [set(column(graph, f"has_tile_{n}")) for n in range(3)] == [{0}, {1}, {0}]
     assert set(column(graph, "tile_counts_hardware_tiles")) == {1}
     assert not column(Featuriser().graph(softmax), "has_tile_1").any()
 
@@ -185,8 +185,8 @@ def test_remembered_rows_are_not_changed_by_a_kernel(softmax):
     featuriser = Featuriser()
     first = featuriser.graph(softmax, Tile(levels=(("output", (4,)),)))
     second = featuriser.graph(softmax)
-    assert first.rows[0, NODE["has_tile_0"]] == 1
-    assert second.rows[0, NODE["has_tile_0"]] == 0
+    assert first.rows[0, NODE["has_tile_1"]] == 1
+    assert second.rows[0, NODE["has_tile_1"]] == 0
     np.testing.assert_array_equal(second.rows, Featuriser().graph(softmax).rows)
 
 

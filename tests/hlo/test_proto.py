@@ -28,7 +28,7 @@ def test_what_is_left_is_a_proto() -> None:
     assert "f32[200]{0} parameter(0)" in proto_to_text(canonical_proto(text_to_proto(TEXT)))
 
 
-@pytest.mark.parametrize("proto", [b"\xff", b"\x0a\x05abc", b"\x0b", b"\x1a\x02\xff\xff"])
+@pytest.mark.parametrize("proto", [b"\xff", b"\x80" * 1000, b"\x0a\x05abc", b"\x0b", b"\x1a\x02\xff\xff"])
 def test_other_bytes_are_refused(proto: bytes) -> None:
     with pytest.raises(HloError, match="expected a serialised HloModuleProto"):
         canonical_proto(proto)

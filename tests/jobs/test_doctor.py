@@ -9,6 +9,9 @@ from kernelcast.jobs.learning.peaks_file import read_peaks
 from kernelcast.targets.doctor import CoreNoise, Examination
 from kernelcast.targets.pjrt.probes import Repeat
 from kernelcast.targets.surroundings import BusyProcess, Surroundings, look_around
+from kernelcast.targets.tpu.check import TpuCheck
+
+NO_TPU = TpuCheck(version=None)
 
 QUIET = Examination(
     surroundings=Surroundings(
@@ -32,7 +35,7 @@ def with_share(share: float) -> Examination:
 
 
 def test_quiet_machine_is_fit() -> None:
-    report = report_on(QUIET)
+    report = report_on(QUIET, NO_TPU)
     assert report.fitness is Fitness.FIT
     assert report.reasons == ()
     assert report.disturbances == ()
@@ -40,18 +43,18 @@ def test_quiet_machine_is_fit() -> None:
 
 
 def test_the_louder_core_decides() -> None:
-    report = report_on(with_share(0.3))
+    report = report_on(with_share(0.3), NO_TPU)
     assert report.fitness is Fitness.USABLE
     assert report.reasons == ("the machine is quiet 30% of the time on its louder core",)
-    assert report_on(with_share(0.01)).fitness is Fitness.UNFIT
+    assert report_on(with_share(0.01), NO_TPU).fitness is Fitness.UNFIT
 
 
 def test_times_that_do_not_repeat() -> None:
     wobbly = replace(QUIET, repeats=(Repeat(seconds=(1.0, 1.1), footprint_bytes=1),))
-    report = report_on(wobbly)
+    report = report_on(wobbly, NO_TPU)
     assert report.fitness is Fitness.USABLE
     assert report.reasons == ("the worst probe kernel differs by 10% between repetitions",)
-    assert report_on(replace(QUIET, repeats=())).fitness is Fitness.UNFIT
+    assert report_on(replace(QUIET, repeats=()), NO_TPU).fitness is Fitness.UNFIT
 
 
 def test_names_what_disturbs() -> None:
@@ -59,7 +62,7 @@ def test_names_what_disturbs() -> None:
         chip="chip", cpus=(0,), load=3.0, busy=(BusyProcess(process=7, name="cc1plus", cores=0.98),),
         governors=("powersave",), is_virtual=True, memory_bytes=1, groups_sessions=True,
     )  # fmt: skip
-    text = "\n".join(report_on(replace(QUIET, surroundings=around)).disturbances)
+    text = "\n".join(report_on(replace(QUIET, surroundings=around), NO_TPU).disturbances)
     for part in (
         "process 7 (cc1plus) uses 98% of a core",
         "load 3.0 on 1 CPUs",
@@ -80,10 +83,11 @@ def test_bands_by_time_and_footprint() -> None:
 
 def test_file_is_what_the_roofline_reads(tmp_path: Path) -> None:
     path = tmp_path / "doctor.json"
-    report_on(QUIET).save(path)
+    report_on(QUIET, NO_TPU).save(path)
     assert read_peaks(path) == QUIET.peaks
     held = json.loads(path.read_text())
     assert held["sentinel_floor_s"] == 5.0e-5
+    assert "pip install 'kernelcast[tpu]'" in held["tpu"]
     assert held["cores"][1]["typical_loud"] is None
 
 

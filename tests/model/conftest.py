@@ -11,9 +11,12 @@ from kernelcast.features.graph import Featuriser
 from kernelcast.features.schema import KERNELCAST_1
 from kernelcast.fusion.extract import kernel_from_text
 from kernelcast.model.checkpoint import Provenance
+from kernelcast.model.config import GNN, TrainConfig
+from kernelcast.model.examples import Examples
 from kernelcast.model.network import NetworkConfig
 from kernelcast.model.predict import Predictor
-from kernelcast.model.train import GNN, Examples, TrainConfig, Trained, train
+from kernelcast.model.train import train
+from kernelcast.model.trained import Trained
 
 _UNARY = ("tanh", "negate", "exponential", "sine")
 

@@ -9,9 +9,9 @@ from kernelcast.core.analytical import Peaks
 from kernelcast.core.estimate import Estimator, Status
 from kernelcast.core.timing import Clock, Sample, Statistic, Timing
 from kernelcast.data.recorded import Recording
+from kernelcast.model.examples import Examples
 from kernelcast.model.predict import Ensemble, Predictor
 from kernelcast.model.roofline import Fitting, fit_roofline
-from kernelcast.model.train import Examples
 from kernelcast.model.trees import TreesConfig, fit_trees
 
 PEAKS = Peaks(flops_per_s=5e10, bytes_per_s=1e10)

@@ -13,12 +13,14 @@ from kernelcast.core.identity import TargetIdentity
 from kernelcast.core.timing import Clock, Sample, Timing
 from kernelcast.data.rule import LabelRule
 from kernelcast.data.samples import to_columns
-from kernelcast.data.schema import KernelRow, MeasurementRow, OccurrenceRow, PlanRow, ProgramRow
+from kernelcast.data.schema import KernelRow, MeasurementRow, OccurrenceRow, PlanRow, ProgramRow, TileRow
 from kernelcast.data.store import Dataset, Writer
 from kernelcast.errors import SchemaError
 from kernelcast.jobs.learning import train as train_job
 from kernelcast.jobs.learning.data import learning_data
-from kernelcast.jobs.learning.evaluate_fusion import evaluate_fusion, write_table
+from kernelcast.jobs.learning.evaluate_fusion import evaluate_fusion
+from kernelcast.jobs.learning.fusion_table import write_table
+from kernelcast.jobs.records import fusion_figures
 from kernelcast.split import read_split
 
 TARGET = TargetIdentity(kind="test", chip="none", compiler="none")
@@ -126,6 +128,7 @@ def test_the_table_has_every_model_population_and_program(folder, checkpoints, t
     models = {
         "gnn",
         "gbdt",
+        "gbdt_offset",
         "roofline_train",
         "roofline_train_totals",
         "roofline_test",
@@ -145,6 +148,34 @@ def test_the_table_has_every_model_population_and_program(folder, checkpoints, t
     write_table(tmp_path / "table.json", found)
     held = json.loads((tmp_path / "table.json").read_text())
     assert len(held["rows"]) == len(found.rows)
+
+
+def test_the_compilers_own_costs_stand_beside_and_kernels_without_one_are_left_out(folder, tmp_path, unique):
+    pytest.importorskip("lightgbm")
+    kernels, seconds = unique
+    places = [[PROGRAMS[n % 4]] for n in range(len(kernels))]
+    write_dataset(tmp_path / "data", kernels, seconds, places=places)
+    costs = [  # half of each time; none for the first test kernel
+        TileRow(kernel=k.fingerprint, target=TARGET.digest, tile="", is_default=1,
+                analytical_s=math.nan if n == 3 else s / 2)
+        for n, (k, s) in enumerate(zip(kernels, seconds, strict=True))
+    ]  # fmt: skip
+    with Writer.open(tmp_path / "data", target=TARGET, rule=RULE) as writer:
+        writer.commit(costs)
+    found = evaluate_fusion(tmp_path / "data", folder / "split.json", checkpoints={}, peaks=None, seeds=[0])
+    assert {s.model for s in found.summaries} == {
+        "gbdt", "gbdt_offset", "analytical_train", "analytical_train_totals", "analytical_test",
+        "analytical_test_totals",
+    }  # fmt: skip
+    assert found.without_analytical == 1
+    assert found.summary("analytical_train").mape_ge5us == pytest.approx(0, abs=1e-3)
+    assert found.summary("analytical_test_totals", "default_fusions").tau_ge5us == pytest.approx(1)
+    names = {f.name for f in fusion_figures(replace(found, target=("xla-tpu-aot", "tpu_v3")))}
+    assert "tpu_v3.fusion.random.mape_ge5us_median.analytical_train" in names
+    assert "tpu_v3.fusion.default_fusions.mape_ge5us_median.analytical_test" in names
+    on_cpu = {f.name for f in fusion_figures(replace(found, target=("xla-cpu", "x")))}
+    assert "cpu.fusion.family_split.mape_ge5us_median.gbdt" in on_cpu
+    assert "cpu.fusion.family_split.default_fusions.tau_median.gbdt" in on_cpu
 
 
 def test_a_band_with_too_few_kernels_has_no_figure(folder, checkpoints):
@@ -175,9 +206,14 @@ def test_an_interrupted_training_is_not_judged(folder, checkpoints, tmp_path):
 
 
 def test_unknown_models_and_empty_parts_are_errors(folder, tmp_path, unique):
-    with pytest.raises(SchemaError, match="no model is called lstm"):
+    with pytest.raises(SchemaError, match="no model is called mystery; there are gnn"):
         train_job.train_models(
-            folder / "data", folder / "split.json", models=["lstm"], seeds=[0], out=tmp_path, watch=print
+            folder / "data",
+            folder / "split.json",
+            models=["mystery"],
+            seeds=[0],
+            out=tmp_path,
+            watch=print,
         )
     split = {
         "schema": "kernelcast-split-1", "name": "t", "train": ["a", "c"], "validation": ["b"], "test": [],

@@ -26,8 +26,8 @@ def test_a_coefficient_per_kind(examples):
     seconds = analytical * np.where(kinds == Kind.LOOP, 3.0, 7.0)
     for fitting in Fitting:
         model = fit_roofline(examples.graphs, seconds, PEAKS, fitting)
-        assert model.coefficients[Kind.LOOP] == pytest.approx(3)
-        assert model.coefficients[Kind.REDUCE] == pytest.approx(7)
+        assert model.coefficients.by_kind[Kind.LOOP] == pytest.approx(3)
+        assert model.coefficients.by_kind[Kind.REDUCE] == pytest.approx(7)
         np.testing.assert_allclose(model.estimate_graphs(examples.graphs).seconds, seconds)
 
 
@@ -45,8 +45,8 @@ def test_totals_follow_the_long_kernels_and_the_median_all(examples):
     seconds = analytical * np.array([1.0, 1.0, 10.0])
     totals = fit_roofline(graphs, seconds, PEAKS, Fitting.TOTALS)
     median = fit_roofline(graphs, seconds, PEAKS, Fitting.MEDIAN)
-    assert totals.pooled == pytest.approx(seconds.sum() / analytical.sum())
-    assert median.pooled == pytest.approx(1)
+    assert totals.coefficients.pooled == pytest.approx(seconds.sum() / analytical.sum())
+    assert median.coefficients.pooled == pytest.approx(1)
 
 
 def test_peaks_are_positive():

@@ -9,7 +9,9 @@ import pytest
 
 from kernelcast.errors import KernelcastError
 from kernelcast.features.schema import KERNELCAST_1
-from kernelcast.model.train import GNN_STATIC, Examples, TrainConfig, train
+from kernelcast.model.config import GNN_STATIC, TrainConfig
+from kernelcast.model.examples import Examples
+from kernelcast.model.train import train
 
 
 def leaves(trained):

@@ -84,6 +84,12 @@ def test_abort_costs_one_request_and_the_state(worker: Worker[list[int]]) -> Non
     assert worker.generation == 1
 
 
+def test_the_line_that_tells_is_found_in_a_long_log(worker: Worker[list[int]]) -> None:
+    line = "F0101 12:00:00.000000    42 fusion_util.cc:7] Check failed: the reason"
+    died = failure(worker.ask(Die(words=f"{line}\n{'stack frame' * 1000}"), limit_s=10))
+    assert died.message == "the worker died of SIGABRT: Check failed: the reason"
+
+
 def test_child_killed_from_outside_counts_as_out_of_memory(worker: Worker[list[int]]) -> None:
     assert failure(worker.ask(Die(signal.SIGKILL), limit_s=10)).reason is Reason.MEMORY
 

@@ -41,9 +41,10 @@ class Where:
 @dataclass(frozen=True)
 class Die:
     signal: int = signal.SIGABRT
+    words: str = "Check failed: the last words"
 
     def run(self, _: list[int]) -> None:
-        os.write(2, b"Check failed: the last words\n")
+        os.write(2, f"{self.words}\n".encode())
         os.kill(os.getpid(), self.signal)
 
 

@@ -12,9 +12,10 @@ from typing import Annotated, NoReturn
 import typer
 from rich.text import Text
 
-from kernelcast.cli import datasets, demo, evaluate, machine, programs, report, zoo
+from kernelcast.cli import datasets, demo, evaluate, features, machine, programs, report, tiles, zoo
 from kernelcast.cli.output import stderr
 from kernelcast.errors import KernelcastError, StoreError, TargetError
+from kernelcast.targets.tpu import libtpu
 
 FAILURE, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
@@ -28,10 +29,12 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.command()(programs.ingest)
+app.command()(features.features)
 app.command()(programs.predict)
 app.command()(programs.measure)
 app.command()(programs.tune)
 app.command()(programs.replay)
+app.command()(tiles.tiles)
 app.command()(datasets.collect)
 app.command()(datasets.train)
 app.add_typer(evaluate.app, name="evaluate")
@@ -69,6 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def run(arguments: Sequence[str] | None = None) -> int:
     """The exit code of one command; its errors are printed, never raised, unless KERNELCAST_DEBUG is set."""
     debug = os.environ.get("KERNELCAST_DEBUG", "") not in ("", "0")
+    if libtpu.installed_version() is not None and not libtpu.has_chip():
+        # JAX would try libtpu first in every process, which says on stderr that it found no chip.
+        os.environ.setdefault("JAX_PLATFORMS", "cpu")
     try:
         # Typer's own mode prints wrong usage (2), turns ctrl-C into 130 and a closed pipe into 1, and exits.
         app(args=None if arguments is None else list(arguments))

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
     from kernelcast.zoo import Variant
+
+
+class Task(StrEnum):
+    """What is learned: times of kernels under fusion plans, or the order of a kernel's tiles."""
+
+    FUSION = "fusion"
+    TILE = "tile"
 
 
 def usable_cpus(text: str) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kernelcast.cli.choices import chosen_variants, integers, usable_cpus
+from kernelcast.cli.choices import Task, chosen_variants, integers, usable_cpus
 from kernelcast.cli.output import JsonOption, emit, facts, percent, stderr, table
 from kernelcast.cli.recording import RecordOption, RepositoryOption, record
 
@@ -106,20 +106,32 @@ def collect(
 
 
 def train(
-    dataset: Annotated[Path, typer.Argument(help="Folder of a dataset.")],
+    dataset: Annotated[
+        Path, typer.Argument(help="Folder of a dataset, or of a TpuGraphs tile collection as unpacked.")
+    ],
     out: Annotated[Path, typer.Argument(help="Folder for checkpoints, one per model and seed.")],
-    split: Annotated[Path, typer.Option(help="File that says which families train.")] = Path(
-        "experiments/split-family.json"
-    ),
+    split: Annotated[
+        Path | None,
+        typer.Option(
+            help="File that says which families train; experiments/split-family.json if not given. A "
+            "TpuGraphs collection has parts of its own."
+        ),
+    ] = None,
+    task: Annotated[Task, typer.Option(help="What the dataset's times are of.")] = Task.FUSION,
     model: Annotated[
-        list[str] | None, typer.Option(help="gnn or gnn_static, may be repeated; both if not given.")
+        list[str] | None,
+        typer.Option(
+            help="May be repeated: gnn, gnn_static, gnn_offset, lstm of the fusion task, rank, mse, lstm of "
+            "the tile task; all of the task if not given."
+        ),
     ] = None,
     seeds: Annotated[str, typer.Option(help="Comma-separated.")] = "0,1,2,3,4",
     as_json: JsonOption = False,
 ) -> None:
     """Trains models on a dataset; finished seeds are kept when run again."""
-    from kernelcast.jobs.learning.train import MODELS, train_models
-    from kernelcast.model.train import Epoch
+    from kernelcast.jobs.learning.train import MODELS, TILE_MODELS, train_models, train_tile_models
+    from kernelcast.jobs.learning.train_published import holds_collection, train_published_models
+    from kernelcast.model.trained import Epoch
 
     console = stderr()
 
@@ -129,9 +141,25 @@ def train(
             f"validation {epoch.validation_error:.4f}"
         )
 
-    results = train_models(
-        dataset, split, models=model or list(MODELS), seeds=integers(seeds, "--seeds"), out=out, watch=watch
-    )
+    chosen = integers(seeds, "--seeds")
+    if task is Task.TILE and holds_collection(dataset):
+        if split is not None:
+            raise typer.BadParameter(
+                f"--split: {dataset} is a TpuGraphs collection, whose parts are its split"
+            )
+        results = train_published_models(
+            dataset, models=model or list(TILE_MODELS), seeds=chosen, out=out, watch=watch
+        )
+    else:
+        run, known = (train_tile_models, TILE_MODELS) if task is Task.TILE else (train_models, MODELS)
+        results = run(
+            dataset,
+            split or Path("experiments/split-family.json"),
+            models=model or list(known),
+            seeds=chosen,
+            out=out,
+            watch=watch,
+        )
     emit(
         results,
         as_json=as_json,
@@ -141,7 +169,7 @@ def train(
                 "model": "left",
                 "seed": "right",
                 "epochs": "right",
-                "mean |log error|": "right",
+                "1 − τ" if task is Task.TILE else "mean |log error|": "right",
                 "folder": "left",
             },
             [

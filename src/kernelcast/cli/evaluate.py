@@ -11,12 +11,20 @@ from kernelcast.cli.choices import chosen_variants, integers, usable_cpus
 from kernelcast.cli.output import JsonOption, duration, emit, facts, percent, progress, table
 from kernelcast.cli.plan_studies import additivity, tuning
 from kernelcast.cli.recording import RecordOption, RepositoryOption, record
+from kernelcast.cli.schedule_study import schedule
 from kernelcast.cli.study_options import CpuOption, JournalOption, ProgramOption, SeedOption
+from kernelcast.cli.tile_studies import measured_tiles, tile_speed, tiles
+from kernelcast.cli.tpu_studies import tpu_programs
 
 app = typer.Typer(help="The studies behind the figures in the docs.", no_args_is_help=True)
 
 app.command()(additivity)
 app.command()(tuning)
+app.command()(schedule)
+app.command()(tiles)
+app.command()(measured_tiles)
+app.command()(tile_speed)
+app.command()(tpu_programs)
 
 
 @app.command()
@@ -181,7 +189,10 @@ def oracle(
 def fusion(
     dataset: Annotated[Path, typer.Argument(help="Folder of a dataset.")],
     checkpoints: Annotated[Path, typer.Argument(help="Folder that `kernelcast train` wrote.")],
-    peaks: Annotated[Path, typer.Option(help="File that `kernelcast doctor --out` wrote, for the roofline.")],
+    peaks: Annotated[
+        Path | None,
+        typer.Option(help="File that `kernelcast doctor --out` wrote, for the roofline; none without it."),
+    ] = None,
     split: Annotated[Path, typer.Option(help="The split that the models were trained with.")] = Path(
         "experiments/split-family.json"
     ),
@@ -196,7 +207,8 @@ def fusion(
 ) -> None:
     """The errors of all models and baselines on programs of families that did not train."""
     from kernelcast.jobs.estimators import checkpoints_by_model
-    from kernelcast.jobs.learning.evaluate_fusion import evaluate_fusion, write_table
+    from kernelcast.jobs.learning.evaluate_fusion import evaluate_fusion
+    from kernelcast.jobs.learning.fusion_table import write_table
     from kernelcast.jobs.learning.peaks_file import read_peaks
     from kernelcast.jobs.records import fusion_figures, records
 
@@ -205,7 +217,7 @@ def fusion(
         dataset,
         split,
         checkpoints=checkpoints_by_model(checkpoints),
-        peaks=read_peaks(peaks),
+        peaks=None if peaks is None else read_peaks(peaks),
         seeds=numbers,
         oracle_folder=oracle_dataset,
     )
@@ -223,13 +235,15 @@ def fusion(
         ]
         for s in found.summaries
     ]  # fmt: skip
+    simulated = f", simulated times of {found.target[1]}" if found.is_simulated else ""
     emit(
         found,
         as_json=as_json,
         render=[
-            table("fusion task, medians over programs", columns, rows),
+            table(f"fusion task{simulated}, medians over programs", columns, rows),
             f"{found.train_kernels:,} kernels trained, {found.validation_kernels:,} validated, "
-            f"{found.test_kernels:,} tested",
+            f"{found.test_kernels:,} tested, of which {found.without_analytical:,} left out because the "
+            "analytical model of the target's compiler gives no cost",
         ],
     )
     record(

@@ -44,6 +44,7 @@ def doctor(
             f"peaks of one thread: {found.peaks.flops_per_s / 1e9:.1f} GFLOP/s, "
             f"{found.peaks.bytes_per_s / 1e9:.1f} GB/s"
         )
+    lines.append(report.tpu)
     emit(
         report.to_json(),
         as_json=as_json,

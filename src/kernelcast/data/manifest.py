@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 from kernelcast.core.identity import TargetIdentity
 from kernelcast.data.durable import write_durably
 from kernelcast.data.rule import LabelRule
-from kernelcast.data.schema import SCHEMA, columns_digest
+from kernelcast.data.schema import READABLE_COLUMNS, SCHEMA, columns_digest
 from kernelcast.errors import SchemaError, StoreError
 
 MANIFEST = "manifest.json"
@@ -49,12 +49,14 @@ class Manifest:
         rule: when a kernel counts as measured.
         versions: of the libraries that created it.
         parts: in the order written.
+        columns: digest of the tables as they were when it was last written.
     """
 
     target: TargetIdentity
     rule: LabelRule
     versions: Mapping[str, str]
     parts: tuple[Part, ...] = ()
+    columns: str = field(default_factory=columns_digest)
 
     @property
     def digest(self) -> str:
@@ -94,7 +96,7 @@ def read_manifest(folder: Path) -> Manifest:
             f"{path} has schema {schema!r}; this version of kernelcast reads {SCHEMA!r}: "
             "collect again, or install the version that wrote it"
         )
-    if columns != columns_digest():
+    if columns not in READABLE_COLUMNS:
         raise SchemaError(
             f"{path} has columns {columns!r} of schema {SCHEMA!r}; this version of kernelcast has "
             f"{columns_digest()!r}: collect again, or install the version that wrote it"
@@ -109,6 +111,7 @@ def read_manifest(folder: Path) -> Manifest:
         rule=LabelRule.from_json(body["rule"]),
         versions=body["versions"],
         parts=tuple(Part(**part) for part in body["parts"]),
+        columns=columns,
     )
 
 
@@ -142,7 +145,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 def _body(manifest: Manifest) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
-        "columns": columns_digest(),
+        "columns": manifest.columns,
         "versions": dict(manifest.versions),
         "target": asdict(manifest.target),
         "target_digest": manifest.target.digest,

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelcast.core.timing import Failure, Timing
 from kernelcast.data.samples import from_columns
-from kernelcast.data.schema import MeasurementRow
+from kernelcast.data.schema import MeasurementRow, TileRow
 from kernelcast.data.store import Dataset
 
 
@@ -62,3 +62,63 @@ def labels(dataset: Dataset, *, occasions: Collection[str] | None = None) -> Lab
         fingerprints=tuple(timed),
         seconds=np.array([t.seconds(statistic) for t in timed.values()], dtype=np.float64),
     )
+
+
+def untiled_analytical_s(dataset: Dataset) -> dict[str, float]:
+    """Seconds by the analytical model of the target's compiler, for kernels as it compiles them by itself;
+    by fingerprint, without those that it gives none for.
+    """
+    rows = dataset.columns(TileRow, "kernel", "tile", "analytical_s")
+    return {kernel: seconds for kernel, tile, seconds in rows if not tile and seconds > 0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileLabels:
+    """The tiles of one kernel that have a time; entries in the order measured.
+
+    Attributes:
+        tiles: as text.
+        seconds: (tile,) float64, by the statistic of the dataset's target.
+        analytical_s: (tile,) float64 by the analytical model of the target's compiler; NaN where it has none.
+        default: number of the compiler's own choice; None where it has no time or is not known.
+    """
+
+    tiles: tuple[str, ...]
+    seconds: np.ndarray
+    analytical_s: np.ndarray
+    default: int | None
+
+
+def tile_labels(dataset: Dataset) -> dict[str, TileLabels]:
+    """The timed tiles of each kernel that has some, by fingerprint; tiles that failed are left out.
+
+    Of several occasions the first that gave a timing counts, as for ``labels``.
+    """
+    statistic = dataset.manifest.target.label
+    timed: dict[str, dict[str, float]] = {}
+    for row in dataset.rows(MeasurementRow):
+        held = timed.setdefault(row.kernel, {}) if row.tile else {}
+        if row.tile and row.tile not in held:
+            outcome = from_columns(row.samples)
+            seconds = outcome.seconds(statistic) if isinstance(outcome, Timing) else 0.0
+            # A label that is not a positive number is no label, as in ``jobs.learning.data``.
+            if seconds > 0:
+                held[row.tile] = seconds
+    listed = {
+        (kernel, tile): (analytical_s, bool(is_default))
+        for kernel, tile, analytical_s, is_default in dataset.columns(
+            TileRow, "kernel", "tile", "analytical_s", "is_default"
+        )
+    }
+    unlisted = (float("nan"), False)
+    found: dict[str, TileLabels] = {}
+    for kernel, seconds in timed.items():
+        if seconds:
+            told = [listed.get((kernel, tile), unlisted) for tile in seconds]
+            found[kernel] = TileLabels(
+                tiles=tuple(seconds),
+                seconds=np.array(list(seconds.values()), dtype=np.float64),
+                analytical_s=np.array([analytical_s for analytical_s, _ in told], dtype=np.float64),
+                default=next((n for n, (_, is_default) in enumerate(told) if is_default), None),
+            )
+    return found

@@ -107,7 +107,7 @@ class MeasurementRow:
     Attributes:
         occasion: when and where; see ``OccasionRow``.
         kernel: fingerprint.
-        tile: printed tile, empty for none.
+        tile: ``Tile.text``, empty for none.
         target: digest of the target's identity.
         input_policy: name of the rule that chose the inputs' values.
         samples: raw samples or failure.
@@ -296,15 +296,74 @@ class AnchorRow:
     samples: SampleColumns
 
 
-ROW_TYPES: tuple[type[Row], ...] = (
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileRow:
+    """A valid tile of a kernel. What it costs is told by two columns that never mix: the analytical seconds
+    of the target's own compiler here, the measured or simulated samples in ``measurements``, whose ``tile``
+    is this one.
+
+    Attributes:
+        kernel: fingerprint.
+        target: digest of the identity of the target whose compiler listed it.
+        tile: ``Tile.text``; empty for the kernel as the compiler compiles it by itself, whatever its tile.
+        is_default: 1 where the compiler itself chooses it, else 0.
+        analytical_s: seconds by the compiler's analytical model; NaN where it gives none.
+    """
+
+    TABLE: ClassVar[str] = "tiles"
+    KEY: ClassVar[tuple[str, ...]] = ("kernel", "target", "tile")
+    COLUMNS: ClassVar[Mapping[str, Column]] = {
+        "kernel": _TEXT, "target": _TEXT, "tile": _TEXT, "is_default": Column.INT32,
+        "analytical_s": Column.FLOAT64,
+    }  # fmt: skip
+
+    kernel: str
+    target: str
+    tile: str
+    is_default: int
+    analytical_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileListingRow:
+    """That a kernel's valid tiles were listed, so that a resumed collection need not list them again.
+
+    Attributes:
+        seed: of the sample, where not all tiles were taken.
+        most: tiles that were to be taken, at most.
+        valid: how many the compiler listed.
+        problem: why the kernel gave no list, empty where it gave one.
+    """
+
+    TABLE: ClassVar[str] = "tile_listings"
+    KEY: ClassVar[tuple[str, ...]] = ("kernel", "target", "seed", "most")
+    COLUMNS: ClassVar[Mapping[str, Column]] = {
+        "kernel": _TEXT, "target": _TEXT, "seed": Column.INT64, "most": Column.INT32, "valid": Column.INT64,
+        "problem": _TEXT,
+    }  # fmt: skip
+
+    kernel: str
+    target: str
+    seed: int
+    most: int
+    valid: int
+    problem: str
+
+
+_FUSION_ROW_TYPES: tuple[type[Row], ...] = (
     KernelRow, MeasurementRow, ProgramRow, PlanRow, OccurrenceRow, SurveyRow, ProgramTimingRow, OccasionRow,
     AnchorRow,
 )  # fmt: skip
+ROW_TYPES: tuple[type[Row], ...] = (*_FUSION_ROW_TYPES, TileRow, TileListingRow)
 
 
-def columns_digest() -> str:
+def columns_digest(row_types: Sequence[type[Row]] = ROW_TYPES) -> str:
     """16 hexadecimal digits that change with any table, column, type or key."""
     text = "\n".join(
-        f"{t.TABLE} {t.KEY} {[(name, kind.value) for name, kind in t.COLUMNS.items()]}" for t in ROW_TYPES
+        f"{t.TABLE} {t.KEY} {[(name, kind.value) for name, kind in t.COLUMNS.items()]}" for t in row_types
     )
     return hashlib.blake2b(f"{SCHEMA}\n{text}".encode(), digest_size=8).hexdigest()
+
+
+# Datasets from before there were tiles: the same tables without those two.
+READABLE_COLUMNS = frozenset({columns_digest(), columns_digest(_FUSION_ROW_TYPES)})

@@ -30,7 +30,7 @@ from kernelcast.data.manifest import (
 )
 from kernelcast.data.parquet import decode, decode_columns, encode
 from kernelcast.data.rule import LabelRule
-from kernelcast.data.schema import ROW_TYPES, Row, RowT
+from kernelcast.data.schema import ROW_TYPES, Row, RowT, columns_digest
 from kernelcast.errors import SchemaError, StoreError
 
 _LOG = logging.getLogger(__name__)
@@ -231,6 +231,7 @@ class Writer:
         return problems
 
     def _publish(self, manifest: Manifest) -> None:
+        manifest = replace(manifest, columns=columns_digest())  # an older dataset may now hold newer tables
         write_manifest(self.folder, manifest)
         self.manifest = manifest
 

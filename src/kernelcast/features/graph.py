@@ -8,16 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelcast.core.kernel import Kernel
-from kernelcast.core.tile import MAX_BOUNDS, Tile
+from kernelcast.core.tile import Tile
 from kernelcast.features.access import evaluation_sites
 from kernelcast.features.flat import FlatKernel, flatten
 from kernelcast.features.nodes import NodeRows
 from kernelcast.features.opcodes import opcode_id
 from kernelcast.features.schema import KERNELCAST_1
 from kernelcast.features.static import kernel_vector, write_kernel_columns
-
-_NODE = KERNELCAST_1.node_index
-_TILE_WIDTH = MAX_BOUNDS + 2
+from kernelcast.features.tiles import tile_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +78,7 @@ class Featuriser:
         ])  # fmt: skip
         write_kernel_columns(rows, kernel, evaluation_sites(kernel))
         if tile is not None:
-            _write_tile(rows, tile)
+            rows[:, KERNELCAST_1.tile_columns] = tile_rows([tile])
         edges = [
             (sender, receiver, slot)
             for receiver, operands in enumerate(kernel.operands)
@@ -95,13 +93,3 @@ class Featuriser:
             slots=columns[2],
             kernel=kernel_vector(rows, kernel),
         )
-
-
-def _write_tile(rows: np.ndarray, tile: Tile) -> None:
-    """Bounds minor → major, then sum and product, level by level (paper, section 4)."""
-    for level, (_, bounds) in enumerate(tile.levels):
-        start = _NODE[f"tile_{level}_bound_0"]
-        rows[:, start : start + len(bounds)] = bounds
-        rows[:, start + MAX_BOUNDS : start + _TILE_WIDTH] = (sum(bounds), float(np.prod(bounds)))
-        rows[:, _NODE[f"has_tile_{level}"]] = 1
-    rows[:, _NODE["tile_counts_hardware_tiles"]] = tile.unit == "hardware-tile"

@@ -45,6 +45,21 @@ class ColumnScaling:
         values = _transformed(raw[:, self.columns], self.logarithmic[self.columns])
         return np.clip((values - self.mean) / self.deviation, -CLIP, CLIP).astype(np.float32)
 
+    def restricted(self, columns: np.ndarray) -> ColumnScaling:
+        """The same scaling for a table that holds only these raw columns, in this order, ascending."""
+        place = {int(column): n for n, column in enumerate(columns)}
+        kept = np.isin(self.columns, columns)
+        watched = np.isin(self.read, columns)
+        return ColumnScaling(
+            columns=np.array([place[int(c)] for c in self.columns[kept]], dtype=np.int64),
+            mean=self.mean[kept],
+            deviation=self.deviation[kept],
+            read=np.array([place[int(c)] for c in self.read[watched]], dtype=np.int64),
+            low=self.low[watched],
+            high=self.high[watched],
+            logarithmic=self.logarithmic[columns],
+        )
+
     def outside(self, raw: np.ndarray) -> bool:
         """Whether any value lies outside the training range."""
         values = _transformed(raw[:, self.read], self.logarithmic[self.read])
@@ -72,8 +87,20 @@ class Scaling:
         return self.node.outside(graph.rows) or self.kernel.outside(graph.kernel[None])
 
 
-def fit_scaling(graphs: Sequence[KernelGraph], schema: FeatureSchema, blocks: frozenset[Block]) -> Scaling:
+def fit_scaling(
+    graphs: Sequence[KernelGraph],
+    schema: FeatureSchema,
+    blocks: frozenset[Block],
+    tiles: np.ndarray | None = None,
+) -> Scaling:
     """The scaling of training kernels for a model that reads the given blocks.
+
+    Args:
+        graphs: of the training kernels.
+        schema: of the graphs.
+        blocks: of columns that the model reads.
+        tiles: (example, tile column) raw tiles of the training examples, where the kernels have tiles: what
+            the tile columns are scaled by in place of the graphs' own.
 
     Raises:
         ValueError: without any graph.
@@ -85,9 +112,12 @@ def fit_scaling(graphs: Sequence[KernelGraph], schema: FeatureSchema, blocks: fr
         opcodes[graph.opcodes] = True
     rows = np.concatenate([g.rows for g in graphs])
     kernels = np.stack([g.kernel for g in graphs])
-    return Scaling(
-        node=_fit(rows, schema.node, blocks), kernel=_fit(kernels, schema.kernel, blocks), opcodes=opcodes
-    )
+    node = _fit(rows, schema.node, blocks)
+    if tiles is not None and Block.TILE in blocks:
+        tile_columns = schema.tile_columns
+        held = tuple(schema.node[n] for n in tile_columns)
+        node = _replaced(node, _fit(tiles, held, blocks), tile_columns)
+    return Scaling(node=node, kernel=_fit(kernels, schema.kernel, blocks), opcodes=opcodes)
 
 
 def _fit(raw: np.ndarray, columns: tuple[Column, ...], blocks: frozenset[Block]) -> ColumnScaling:
@@ -107,6 +137,23 @@ def _fit(raw: np.ndarray, columns: tuple[Column, ...], blocks: frozenset[Block])
         low=low.astype(np.float32),
         high=high.astype(np.float32),
         logarithmic=log,
+    )
+
+
+def _replaced(node: ColumnScaling, tiles: ColumnScaling, tile_columns: np.ndarray) -> ColumnScaling:
+    """The node scaling with the tile columns scaled by a fit of tiles alone."""
+    kept, watched = ~np.isin(node.columns, tile_columns), ~np.isin(node.read, tile_columns)
+    columns = np.concatenate([node.columns[kept], tile_columns[tiles.columns]])
+    read = np.concatenate([node.read[watched], tile_columns[tiles.read]])
+    order, order_read = np.argsort(columns), np.argsort(read)
+    return ColumnScaling(
+        columns=columns[order],
+        mean=np.concatenate([node.mean[kept], tiles.mean])[order],
+        deviation=np.concatenate([node.deviation[kept], tiles.deviation])[order],
+        read=read[order_read],
+        low=np.concatenate([node.low[watched], tiles.low])[order_read],
+        high=np.concatenate([node.high[watched], tiles.high])[order_read],
+        logarithmic=node.logarithmic,
     )
 
 

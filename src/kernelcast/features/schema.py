@@ -267,6 +267,11 @@ class FeatureSchema:
         """Column number by name, of kernels."""
         return {c.name: i for i, c in enumerate(self.kernel)}
 
+    @cached_property
+    def tile_columns(self) -> np.ndarray:
+        """(tile column,) numbers of the node columns that hold a candidate's tile, ascending."""
+        return np.array([i for i, c in enumerate(self.node) if c.block is Block.TILE], dtype=np.int64)
+
 
 def logarithmic(columns: tuple[Column, ...]) -> np.ndarray:
     """(column,) whether each column is log-transformed."""

@@ -68,9 +68,7 @@ def _scheduled(
     members: list[int] = []
     for group in space.scope_groups(plan, number):
         unit_of.update(dict.fromkeys(group.roots, len(units)))
-        units.append(
-            emit(scope, group, prefix=space.fused_prefix, verbatim=verbatim, library=space.rules.library)
-        )
+        units.append(emit(scope, group, prefix=space.fused_prefix, rules=space.rules, verbatim=verbatim))
         priority.append(max(scope.nodes[root].slot for root in group.roots))
         members.append(group.members)
     needed = {scope.root, *(operand for unit in units for operand in unit.operands)}
@@ -99,7 +97,7 @@ def _scheduled(
         instructions=tuple(i for unit in order for i in units[unit].instructions),
         root=result_name(scope, scope.root),
     )
-    return body, [c for unit in order if (c := units[unit].computation) is not None]
+    return body, [computation for unit in order for computation in units[unit].computations]
 
 
 def _overwritten_by(

@@ -82,7 +82,7 @@ def edges_of(scope: Scope, number: int, first: int, overwrites: Overwrites, rule
         overwrites: its clobbered values.
         rules: of the target.
     """
-    pairs = _legal_pairs(scope, overwrites)
+    pairs = _legal_pairs(scope, overwrites, rules)
     bit_of = {pair: bit for bit, pair in enumerate(pairs)}
     copies = _default_copies(scope)
     edges = tuple(
@@ -134,7 +134,7 @@ def edges_of(scope: Scope, number: int, first: int, overwrites: Overwrites, rule
     )
 
 
-def _legal_pairs(scope: Scope, overwrites: Overwrites) -> list[FusedPair]:
+def _legal_pairs(scope: Scope, overwrites: Overwrites, rules: Rules) -> list[FusedPair]:
     """Pairs that the rules and the in-place updates allow, by consumer, then producer."""
     pairs: list[FusedPair] = []
     for consumer, node in enumerate(scope.nodes):
@@ -148,9 +148,17 @@ def _legal_pairs(scope: Scope, overwrites: Overwrites) -> list[FusedPair]:
                 and rule.producer
                 and scope.nodes[producer].instruction.shape.is_array
                 and stays_safe(scope, overwrites, pair)
+                and (pair in scope.fused or _is_allowed(scope, pair, rules))
             ):
                 pairs.append(pair)
     return pairs
+
+
+def _is_allowed(scope: Scope, pair: FusedPair, rules: Rules) -> bool:
+    """Whether the target's conditions on pairs hold, beyond what the table of the rules says."""
+    producer, consumer = (scope.nodes[number].instruction for number in (pair.producer, pair.consumer))
+    users = len(scope.users[pair.producer]) + (pair.producer == scope.root)
+    return rules.legality is None or rules.legality.allows(producer, consumer, users=users)
 
 
 def _always_written(scope: Scope, outputs: Sequence[Sequence[tuple[int, int]]]) -> int:
@@ -168,8 +176,8 @@ def _always_written(scope: Scope, outputs: Sequence[Sequence[tuple[int, int]]]) 
 def _default_copies(scope: Scope) -> list[int]:
     """For each node how many kernels of the default compute it."""
     copies = [0] * len(scope.nodes)
-    for kernel in scope.kernels.values():
-        members = kernel.members
+    for root, kernel in scope.kernels.items():
+        members = kernel.members if not kernel.parts or root == kernel.roots[0] else 0
         while members:
             lowest = members & -members
             copies[lowest.bit_length() - 1] += 1

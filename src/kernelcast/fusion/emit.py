@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from kernelcast.core.kernel import Kernel
 from kernelcast.fusion.extract import kernel_of
-from kernelcast.fusion.graph import Node, Scope
+from kernelcast.fusion.graph import DefaultKernel, Node, Scope
 from kernelcast.fusion.grouping import Form, KernelGroup, bits, is_default, operands_of
-from kernelcast.fusion.library import Library
+from kernelcast.fusion.nested import nested
+from kernelcast.fusion.rules import Rules
 from kernelcast.hlo.program import Computation, Instruction, Program
 from kernelcast.hlo.shape import tuple_shape
 
@@ -21,22 +22,15 @@ class Emitted:
     Attributes:
         instructions: the launched one, then what takes its several results apart.
         operands: node numbers that it reads, constants included.
-        computation: the new fused computation, if any.
+        computations: the new fused computations, if any, callees first.
     """
 
     instructions: tuple[Instruction, ...]
     operands: tuple[int, ...]
-    computation: Computation | None = None
+    computations: tuple[Computation, ...] = ()
 
 
-def emit(
-    scope: Scope,
-    group: KernelGroup,
-    *,
-    prefix: str,
-    verbatim: bool = True,
-    library: Library | None = None,
-) -> Emitted:
+def emit(scope: Scope, group: KernelGroup, *, prefix: str, rules: Rules, verbatim: bool = True) -> Emitted:
     """The instructions of one kernel.
 
     Args:
@@ -45,40 +39,43 @@ def emit(
         prefix: of the names of new fused computations.
         verbatim: emit a kernel that the compiler's module has exactly as it stands there: name, operand
             order, body with its duplicates, attributes. Its library calls always are.
-        library: runs kernels that a plan hands to it.
+        rules: of the target: how it wants new kernels.
     """
     root = group.roots[0]
     if group.form is Form.WHOLE:
         return _as_it_is(scope, scope.nodes[root].instruction, scope.nodes[root].operands, root)
     if group.form is Form.LIBRARY or (verbatim and is_default(scope, group)):
         kernel = scope.kernels[root]
+        if kernel.parts:
+            return _with_parts(scope, kernel)
         return _as_it_is(scope, kernel.instruction, kernel.operands, root)
     if group.form is Form.BARE:
         return _as_it_is(scope, scope.nodes[root].instruction, scope.nodes[root].operands, root)
-    if group.form is Form.OFFLOADED and library is not None:
-        return _fusion(scope, group, prefix, ("kind", "kCustom"), ("backend_config", library.backend_config))
-    return _fusion(scope, group, prefix, ("kind", "kLoop"))
+    if group.form is Form.OFFLOADED and rules.library is not None:
+        config = rules.library.backend_config
+        return _fusion(scope, group, prefix, ("kind", "kCustom"), ("backend_config", config))
+    emitted = _fusion(scope, group, prefix, ("kind", "kLoop"))
+    return _with_nested_inputs(emitted, prefix) if rules.nests_inputs else emitted
 
 
 def result_name(scope: Scope, number: int) -> str:
     """What a value is called when scheduled: as the compiler calls it, else after its operation."""
     if number in scope.kernels:
-        return scope.kernels[number].instruction.name
+        return scope.kernels[number].name_of(number)
     node = scope.nodes[number]
     is_original = node.rule is None and not node.is_inline_constant
     return node.instruction.name if is_original else f"{node.instruction.name}.out"
 
 
-def lone_kernel(
-    original: Program, scope: Scope, group: KernelGroup, *, prefix: str, library: Library | None = None
-) -> Kernel:
+def lone_kernel(original: Program, scope: Scope, group: KernelGroup, *, prefix: str, rules: Rules) -> Kernel:
     """One kernel of a plan as a closed sub-program.
 
     Args:
         original: holds the computations that it may call.
-        prefix: as in ``emit``. library: as in ``emit``.
+        prefix: as in ``emit``.
+        rules: as in ``emit``.
     """
-    emitted = emit(scope, group, prefix=prefix, library=library)
+    emitted = emit(scope, group, prefix=prefix, rules=rules)
     launched = replace(emitted.instructions[0], attributes=_without_control(emitted.instructions[0]))
     arguments = [
         scope.nodes[number].instruction
@@ -99,8 +96,7 @@ def lone_kernel(
     computation = Computation(
         name=scope.computation.name, instructions=(*named, launched), root=launched.name
     )
-    if emitted.computation is not None:
-        original = replace(original, computations=(*original.computations, emitted.computation))
+    original = replace(original, computations=(*original.computations, *emitted.computations))
     return kernel_of(original, computation, launched)
 
 
@@ -115,6 +111,27 @@ def _as_it_is(scope: Scope, instruction: Instruction, operands: tuple[int, ...],
         operands=tuple(result_name(scope, operand) for operand in operands),
     )
     return Emitted(instructions=(renamed,), operands=operands)
+
+
+def _with_parts(scope: Scope, kernel: DefaultKernel) -> Emitted:
+    """The compiler's own kernel of several results, as it stands."""
+    launched = replace(
+        kernel.instruction, operands=tuple(result_name(scope, operand) for operand in kernel.operands)
+    )
+    return Emitted(instructions=(launched, *(part for _, part in kernel.parts)), operands=kernel.operands)
+
+
+def _with_nested_inputs(emitted: Emitted, prefix: str) -> Emitted:
+    """A fusion around a dot or convolution in the form in which a backend takes it."""
+    fusion, *parts = emitted.instructions
+    computations = nested(emitted.computations[-1], prefix)
+    if computations is None:
+        return emitted
+    return replace(
+        emitted,
+        instructions=(fusion.with_attribute("kind", "kOutput"), *parts),
+        computations=computations,
+    )
 
 
 def _fusion(scope: Scope, group: KernelGroup, prefix: str, *attributes: tuple[str, str]) -> Emitted:
@@ -182,7 +199,7 @@ def _launch(
     )
     if len(group.roots) == 1:
         computation = Computation(name=computation_name, instructions=tuple(body), root=inner[group.roots[0]])
-        return Emitted(instructions=(fusion,), operands=operands, computation=computation)
+        return Emitted(instructions=(fusion,), operands=operands, computations=(computation,))
     together = Instruction(
         name=f"results.of.{name}",
         opcode="tuple",
@@ -201,7 +218,7 @@ def _launch(
         )
         for index, (root, shape) in enumerate(zip(group.roots, shapes, strict=True))
     )
-    return Emitted(instructions=(fusion, *parts), operands=operands, computation=computation)
+    return Emitted(instructions=(fusion, *parts), operands=operands, computations=(computation,))
 
 
 def _stands_inside(constant: Node) -> bool:

@@ -49,12 +49,24 @@ class DefaultKernel:
         operands: node numbers of its operands, in order.
         members: bit n is set for each node that it computes, constants not counted.
         region: number of the library region that it is, or ``NO_REGION``.
+        parts: for one with several results (node, instruction that takes it out) of each, in the order of
+            the module.
     """
 
     instruction: Instruction
     operands: tuple[int, ...]
     members: int
     region: int = NO_REGION
+    parts: tuple[tuple[int, Instruction], ...] = ()
+
+    def name_of(self, number: int) -> str:
+        """What the module calls one of its results."""
+        return next((part.name for node, part in self.parts if node == number), self.instruction.name)
+
+    @property
+    def roots(self) -> tuple[int, ...]:
+        """Its results, where it has several: node numbers, ascending."""
+        return tuple(sorted({node for node, _ in self.parts}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -199,7 +199,9 @@ def group_of(
 def is_default(scope: Scope, group: KernelGroup) -> bool:
     """Whether the compiler's own module has this very kernel."""
     kernel = scope.kernels.get(group.roots[0])
-    if kernel is None or len(group.roots) > 1 or kernel.members != group.members:
+    if kernel is None or kernel.members != group.members:
+        return False
+    if group.roots != (kernel.roots or group.roots[:1]):
         return False
     if kernel.region != NO_REGION:
         return group.form is Form.LIBRARY
@@ -250,11 +252,27 @@ def too_large(scope: Scope, group: KernelGroup, rules: Rules) -> str:
     worst = max(copies.values())
     if worst > rules.max_copies:
         return f"the code of one operation {worst} times; at most {rules.max_copies}"
+    objection = _objection(scope, group, rules)
+    if objection:
+        return objection
     work = sum(elements[n] * fan_in(scope, n) for n in elements)
     needed = sum(scope.nodes[n].instruction.shape.element_count * fan_in(scope, n) for n in elements)
     if work > rules.max_rework * max(1, needed):
         return f"{work / max(1, needed):.0f} times the work of its operations; at most {rules.max_rework:.0f}"
     return ""
+
+
+def _objection(scope: Scope, group: KernelGroup, rules: Rules) -> str:
+    """What the target's conditions on kernels say; empty where they hold."""
+    if rules.legality is None:
+        return ""
+    return rules.legality.objection(
+        [scope.nodes[number].instruction for number in bits(group.members)],
+        {scope.nodes[root].instruction.name for root in group.roots},
+        is_part_of_default=any(
+            kernel.members & group.members == group.members for kernel in scope.kernels.values()
+        ),
+    )
 
 
 def operands_of(scope: Scope, group: KernelGroup) -> list[int]:

@@ -7,10 +7,11 @@ numbers.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cached_property
+from typing import Protocol
 
 from kernelcast.fusion.library import YNNPACK, Library
 from kernelcast.hlo.program import Instruction
@@ -62,6 +63,35 @@ class Rule:
     evidence: str
 
 
+class Legality(Protocol):
+    """Conditions of a target that depend on more than one operation."""
+
+    @property
+    def version(self) -> int:
+        """Raised on every change of meaning."""
+        ...
+
+    def allows(self, producer: Instruction, consumer: Instruction, *, users: int) -> bool:
+        """Whether a pair that the compiler does not fuse may be fused.
+
+        Args:
+            users: how many operations read the producer.
+        """
+        ...
+
+    def objection(
+        self, members: Sequence[Instruction], roots: Collection[str], *, is_part_of_default: bool
+    ) -> str:
+        """What is wrong with a kernel that the compiler does not make; empty where nothing is.
+
+        Args:
+            members: its operations, operands before users.
+            roots: names of its results.
+            is_part_of_default: whether one kernel of the compiler computes all of it.
+        """
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rules:
     """The legality of one target, and the bounds of one kernel.
@@ -82,6 +112,11 @@ class Rules:
         max_serial_terms: a reduction of more elements than this per result stays as the compiler has it.
             Generated loops may add them one after the other: 875,000 squares in f32 came out 1.7e-4 off where
             the library is 1e-8 off.
+        kinds: of fusions that are generated code and are taken apart.
+        several_results: whether fusions with several results are taken apart too.
+        nests_inputs: whether what a dot or convolution reads inside its kernel is a nested fusion, and the
+            kernel of kind kOutput.
+        legality: what the table cannot say: conditions on pairs and on kernels.
     """
 
     name: str
@@ -95,6 +130,10 @@ class Rules:
     max_rework: float = 32.0
     expensive_fan_in: int = 64
     max_serial_terms: int = 1 << 18
+    kinds: tuple[str, ...] = ("kLoop",)
+    several_results: bool = False
+    nests_inputs: bool = False
+    legality: Legality | None = None
 
     def rule(self, instruction: Instruction, operands: Sequence[Shape]) -> Rule | None:
         """The row for an operation on operands of the given shapes; None where nothing is allowed."""
@@ -140,6 +179,8 @@ class Rules:
             self.library_kinds, self.max_members, self.max_operands, self.max_copies, self.max_rework,
             self.expensive_fan_in, self.max_serial_terms,
         )  # fmt: skip
+        if self.legality is not None:
+            bounds = (*bounds, self.kinds, self.several_results, self.nests_inputs, self.legality.version)
         digest = hashlib.blake2b(f"{text}{bounds}".encode(), digest_size=6).hexdigest()
         return f"{self.name}/{self.version}:{digest}"
 

@@ -14,12 +14,13 @@ value itself may do so at any time, what reads that buffer may not.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kernelcast.core.fingerprint import canonical_attributes
 from kernelcast.fusion.graph import NO_REGION, DefaultKernel, FusedPair, Node, Region, Scope
 from kernelcast.fusion.rules import Rule, Rules
+from kernelcast.hlo.attribute_text import integer
 from kernelcast.hlo.program import Computation, Instruction, Program
 
 
@@ -72,14 +73,17 @@ class ScopeBuilder:
         self._kernels: dict[int, DefaultKernel] = {}
         self._fused: set[FusedPair] = set()
         self._pinned = _pinned(computation)
+        self._parts = _parts(computation)
         self.regions: list[Region] = []
         self.kept_whole: list[tuple[str, str]] = []
 
     def build(self) -> Scope:
         for slot, instruction in enumerate(self._computation):
+            if instruction.name in self._number:
+                continue  # one of several results of a fusion that was taken apart
             reason = self._why_whole(instruction) if instruction.opcode == "fusion" else ""
             if instruction.opcode == "fusion" and not reason:
-                self._number[instruction.name] = self._take_apart(instruction, slot)
+                self._take_apart(instruction, slot)
                 continue
             if reason:
                 self.kept_whole.append((instruction.name, reason))
@@ -97,12 +101,27 @@ class ScopeBuilder:
         """Why a fusion is not taken apart; empty where it is."""
         if fusion.name in self._pinned:
             return "control edges hold it in its place"
-        if not fusion.shape.is_array and self._program[fusion.called[0]].root_instruction.opcode == "tuple":
+        fused = self._program[fusion.called[0]]
+        if _has_several_results(fused) and not (self._rules.several_results and self._are_taken_out(fusion)):
             return "it has several results"
         kind = fusion.attribute("kind")
-        if kind != "kLoop" and not self._is_library(fusion):
+        if kind not in self._rules.kinds and not self._is_library(fusion):
             return f"kind={kind} is not generated loops"
-        return self._illegal_member(self._program[fusion.called[0]])
+        return self._illegal_member(fused)
+
+    def _are_taken_out(self, fusion: Instruction) -> bool:
+        """Whether each result of a fusion with several is computed there, anew, and read by itself."""
+        fused = self._program[fusion.called[0]]
+        results = [fused[name].opcode for name in fused.root_instruction.operands]
+        parts = self._parts.get(fusion.name, ())
+        readers = [i for i in self._computation if fusion.name in i.operands]
+        return (
+            fusion.name != self._computation.root
+            and len(parts) == len(readers)
+            and not any(part.name in self._pinned for part in parts)
+            and not {"parameter", "constant", "fusion"} & set(results)
+            and all(i.opcode != "dynamic-update-slice" for i in fused)
+        )
 
     def _is_library(self, fusion: Instruction) -> bool:
         config = fusion.attribute("backend_config") or ""
@@ -119,12 +138,16 @@ class ScopeBuilder:
         """
         if fused.root_instruction.opcode in ("parameter", "constant"):
             return "it computes nothing"
+        is_several = is_whole_kernel and _has_several_results(fused)
+        results = fused.root_instruction.operands if is_several else (fused.root,)
         for instruction in fused:
-            is_result = is_whole_kernel and instruction.name == fused.root
-            if instruction.opcode in ("parameter", "constant"):
+            is_result = is_whole_kernel and instruction.name in results
+            if instruction.opcode in ("parameter", "constant") or (
+                is_several and instruction.name == fused.root
+            ):
                 continue
             if instruction.opcode == "fusion":
-                if instruction.attribute("kind") != "kLoop":
+                if instruction.attribute("kind") not in self._rules.kinds:
                     return f"%{instruction.name} inside it is no generated loop"
                 nested = self._program[instruction.called[0]]
                 reason = self._illegal_member(nested, is_whole_kernel=is_result)
@@ -173,21 +196,32 @@ class ScopeBuilder:
             return None  # put there by copy insertion to keep two buffers apart: never fused
         return self._rules.rule(instruction, shapes)
 
-    def _take_apart(self, fusion: Instruction, slot: int) -> int:
-        """Nodes for the operations of a fusion; the number of its result."""
+    def _take_apart(self, fusion: Instruction, slot: int) -> None:
+        """Nodes for the operations of a fusion."""
         outer = tuple(self._number[operand] for operand in fusion.operands)
         region = self._first_region + len(self.regions) if self._is_library(fusion) else NO_REGION
         expansion = _Expansion(slot=slot, region=region, reads=frozenset(outer))
         fused = self._program[fusion.called[0]]
-        bound = [(number, False) for number in outer]
-        result = self._expand(fused, bound, expansion, result_of=fusion.name)
-        self._kernels[result] = DefaultKernel(
-            instruction=fusion, operands=outer, members=expansion.members, region=region
+        parts = self._parts.get(fusion.name, ()) if _has_several_results(fused) else ()
+        # Of the module's instructions for one result, the last names it.
+        results = {_taken_from(fused, part): part.name for part in parts} or {fused.root: fusion.name}
+        local = self._expand(fused, [(number, False) for number in outer], expansion, results=results)
+        for name, result in results.items():
+            self._number[result] = local[name][0]
+        for part in parts:
+            self._number[part.name] = local[_taken_from(fused, part)][0]
+        named = tuple((local[name][0], self._computation[result]) for name, result in results.items())
+        kernel = DefaultKernel(
+            instruction=fusion,
+            operands=outer,
+            members=expansion.members,
+            region=region,
+            parts=named if parts else (),
         )
+        self._kernels.update(dict.fromkeys((number for number, _ in named), kernel))
         self._fused.update(expansion.pairs)
         if region != NO_REGION:
-            self.regions.append(Region(scope=self._scope, root=result, members=expansion.members))
-        return result
+            self.regions.append(Region(scope=self._scope, root=named[0][0], members=expansion.members))
 
     def _expand(
         self,
@@ -195,15 +229,15 @@ class ScopeBuilder:
         bound: Sequence[tuple[int, bool]],
         expansion: _Expansion,
         *,
-        result_of: str | None = None,
-    ) -> int:
-        """Adds the operations of a fused computation; the number of its result.
+        results: Mapping[str, str],
+    ) -> dict[str, tuple[int, bool]]:
+        """Adds the operations of a fused computation; for each the node, and whether the kernel computes it.
 
         Args:
             fused: the computation.
             bound: for each parameter the node, and whether the same kernel computes it.
             expansion: gathers members and fused pairs.
-            result_of: the module's instruction whose result its root is; None for a nested fusion.
+            results: which of its operations are results of which of the module's instructions.
         """
         local: dict[str, tuple[int, bool]] = {}
         for instruction in fused:
@@ -214,17 +248,19 @@ class ScopeBuilder:
             elif instruction.opcode == "fusion":
                 inner = self._program[instruction.called[0]]
                 arguments = [local[operand] for operand in instruction.operands]
-                is_root = instruction.name == fused.root
-                number = self._expand(inner, arguments, expansion, result_of=result_of if is_root else None)
-                local[instruction.name] = (number, True)
-            else:
+                result = results.get(instruction.name)
+                found = self._expand(
+                    inner, arguments, expansion, results={} if result is None else {inner.root: result}
+                )
+                local[instruction.name] = (found[inner.root][0], True)
+            elif instruction.opcode != "tuple":  # the several results; no rule allows another
                 operands = tuple(local[operand][0] for operand in instruction.operands)
                 inside = tuple(local[operand][1] for operand in instruction.operands)
-                is_result = result_of is not None and instruction.name == fused.root
+                result = results.get(instruction.name)
                 number = self._node(
                     instruction, operands, inside,
-                    slot=(expansion.slot, _LAST if is_result else expansion.count),
-                    result_of=result_of if is_result else None, expansion=expansion,
+                    slot=(expansion.slot, expansion.count if result is None else _LAST),
+                    result_of=result, expansion=expansion,
                 )  # fmt: skip
                 expansion.count += 1
                 expansion.members |= 1 << number
@@ -234,7 +270,7 @@ class ScopeBuilder:
                     if is_inside
                 )
                 local[instruction.name] = (number, True)
-        return local[fused.root][0]
+        return local
 
     def _node(
         self,
@@ -346,6 +382,24 @@ class ScopeBuilder:
 
 _LAST = 1 << 30  # position of a result: after all that its instruction computes on the way
 _PURE_DATA = frozenset({"parameter", "constant", "tuple", "get-tuple-element"})
+
+
+def _has_several_results(fused: Computation) -> bool:
+    return fused.root_instruction.opcode == "tuple"
+
+
+def _parts(computation: Computation) -> dict[str, list[Instruction]]:
+    """For each instruction with several results what takes them out, in the order of the text."""
+    found: dict[str, list[Instruction]] = {}
+    for instruction in computation:
+        if instruction.opcode == "get-tuple-element":
+            found.setdefault(instruction.operands[0], []).append(instruction)
+    return found
+
+
+def _taken_from(fused: Computation, part: Instruction) -> str:
+    """The operation of a fused computation that a ``get-tuple-element`` of its fusion gives."""
+    return fused.root_instruction.operands[integer(part, "index")]
 
 
 def _pinned(computation: Computation) -> frozenset[str]:

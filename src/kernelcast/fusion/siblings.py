@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from kernelcast.fusion.graph import Scope
 from kernelcast.fusion.overwrites import Overwrites, sorted_by_priority
@@ -47,16 +47,26 @@ def dimensions_of(scope: Scope, number: int) -> tuple[tuple[int, ...], str]:
     return shape.dimensions, str(shape.layout)
 
 
-def have_order(needed: Sequence[int], groups: Sequence[tuple[int, ...]]) -> bool:
+def have_order(
+    needed: Sequence[int],
+    groups: Sequence[tuple[int, ...]],
+    *,
+    inward: Collection[tuple[int, ...]] = (),
+) -> bool:
     """Whether one kernel for each group leaves an order of kernels.
 
     Args:
         needed: for each node a mask of those computed before it.
         groups: node numbers of the results of each.
+        inward: those of which one result may need another, since the kernel itself computes all between.
     """
     masks = [sum(1 << root for root in roots) for roots in groups]
     before = [
-        {other for other, mask in enumerate(masks) if any(needed[root] & mask for root in roots)}
-        for roots in groups
+        {
+            other
+            for other, mask in enumerate(masks)
+            if any(needed[root] & mask for root in roots) and not (other == number and roots in inward)
+        }
+        for number, roots in enumerate(groups)
     ]
     return sorted_by_priority(before, [(number, 0) for number in range(len(groups))]) is not None

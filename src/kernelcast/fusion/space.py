@@ -17,6 +17,7 @@ from kernelcast.fusion.grouping import (
     KernelGroup,
     Settled,
     active,
+    bits,
     closure,
     group_of,
     is_default,
@@ -95,7 +96,7 @@ class FusionSpace:
                 lines.append(
                     f"computation {name}: keeps the compiler's fusions: in-place updates allow no other order"
                 )
-            groups = {group.roots[0]: group for group in self.scope_groups(base, number)}
+            groups = {root: group for group in self.scope_groups(base, number) for root in group.roots}
             lines.extend(
                 f"computation {name}, %{kernel.instruction.name}: the default plan has another kernel there"
                 for root, kernel in scope.kernels.items()
@@ -299,7 +300,7 @@ class FusionSpace:
                 self.scopes[group.scope],
                 group,
                 prefix=self.fused_prefix,
-                library=self.rules.library,
+                rules=self.rules,
             )
             self._kernels[group] = kernel
         return kernel
@@ -379,7 +380,8 @@ class FusionSpace:
             taken |= places
             by_scope.setdefault(group.scope, []).append(roots)
         for number, all_roots in by_scope.items():
-            if not have_order(self.tables[number].needed, all_roots):
+            own = [r for r in all_roots if self._is_part_of_default(Group(scope=number, roots=r))]
+            if not have_order(self.tables[number].needed, all_roots, inward=own):
                 name = self.scopes[number].computation.name
                 raise PlanError(
                     f"groups in computation {name} need each other's results: no order of kernels exists"
@@ -405,6 +407,9 @@ class FusionSpace:
             raise PlanError(
                 f"computation {scope.computation.name} keeps the compiler's fusions: no groups there"
             )
+        if self._is_part_of_default(group):
+            self._check_acyclic(plan, group)
+            return
         if len({dimensions_of(scope, root) for root in group.roots}) > 1:
             names = ", ".join(f"%{scope.nodes[root].instruction.name}" for root in group.roots)
             raise PlanError(f"results of one kernel need equal dimensions and layouts; {names} differ")
@@ -415,6 +420,23 @@ class FusionSpace:
                 raise PlanError(
                     f"%{node.instruction.name} ({node.instruction.opcode}) may not share a kernel with other "
                     "results: by the rules, as a library call, or as a part of an in-place update"
+                )
+
+    def _is_part_of_default(self, group: Group) -> bool:
+        """Whether the compiler itself computes these results in one kernel."""
+        kernels = self.scopes[group.scope].kernels
+        return all(root in kernels and set(group.roots) <= set(kernels[root].roots) for root in group.roots)
+
+    def _check_acyclic(self, plan: FusionPlan, group: Group) -> None:
+        """One result may need another here, but not by way of another kernel."""
+        scope, table = self.scopes[group.scope], self.tables[group.scope]
+        members = closure(table, self.local(plan, group.scope), group.roots)
+        results = sum(1 << root for root in group.roots)
+        for operand in {o for member in bits(members) for o in scope.nodes[member].operands}:
+            if not members >> operand & 1 and table.needed[operand] & results:
+                raise PlanError(
+                    f"the results of {scope.computation.name} that one kernel computes there would need "
+                    f"%{scope.nodes[operand].instruction.name}, which needs one of them"
                 )
 
     def _normal_settings(self, plan: FusionPlan, settings: Iterable[Setting]) -> Iterator[Setting]:
@@ -499,7 +521,13 @@ def default(space: FusionSpace) -> FusionPlan:
     >>> apply(space, default(space)) == space.original
     True
     """
-    return space.plan(sum(table.default << table.first for table in space.tables))
+    groups = {
+        Group(scope=number, roots=kernel.roots)
+        for number, scope in enumerate(space.scopes)
+        for kernel in scope.kernels.values()
+        if len(kernel.roots) > 1 and not space.tables[number].is_frozen
+    }
+    return space.plan(sum(table.default << table.first for table in space.tables), groups=groups)
 
 
 def unfused(space: FusionSpace) -> FusionPlan:

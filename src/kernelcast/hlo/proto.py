@@ -71,7 +71,7 @@ def _canonical(proto: bytes, message: _Message) -> bytes:
             continue
         inner = message.inner.get(part.number)
         value = part.value if inner is None else _canonical(part.value, inner)
-        parts.append(part.tag + (_encoded(len(value)) if part.has_length else b"") + value)
+        parts.append(part.tag + (encode_varint(len(value)) if part.has_length else b"") + value)
     return b"".join(sorted(parts) if message.is_map else parts)
 
 
@@ -85,12 +85,12 @@ def fields(message: bytes) -> Iterator[Field]:
     position = 0
     while position < len(message):
         start = position
-        tag, position = _decoded(message, position)
+        tag, position = decode_varint(message, position)
         tag_end, kind = position, tag & 7
         if kind == _VARINT:
-            _, end = _decoded(message, position)
+            _, end = decode_varint(message, position)
         elif kind == _LENGTH:
-            length, position = _decoded(message, position)
+            length, position = decode_varint(message, position)
             end = position + length
         elif kind in (_EIGHT_BYTES, _FOUR_BYTES):
             end = position + (8 if kind == _EIGHT_BYTES else 4)
@@ -102,19 +102,25 @@ def fields(message: bytes) -> Iterator[Field]:
         position = end
 
 
-def _decoded(message: bytes, position: int) -> tuple[int, int]:
-    """The variable-length number at a position, and the position after it."""
-    number = shift = 0
-    while True:
+def decode_varint(message: bytes, position: int) -> tuple[int, int]:
+    """The variable-length number at a position, and the position after it.
+
+    Raises:
+        IndexError: the message ends inside the number.
+        ValueError: the number has more than the ten bytes that 64 bits take.
+    """
+    number = 0
+    for shift in range(0, 70, 7):
         byte = message[position]
         position += 1
         number |= (byte & 0x7F) << shift
-        shift += 7
         if byte < 0x80:
             return number, position
+    raise ValueError(f"a number of more than ten bytes before byte {position}")
 
 
-def _encoded(number: int) -> bytes:
+def encode_varint(number: int) -> bytes:
+    """The variable-length form of a number of at least 0."""
     parts = bytearray()
     while number >= 0x80:
         parts.append(number & 0x7F | 0x80)

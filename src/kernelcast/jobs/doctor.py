@@ -16,6 +16,7 @@ from kernelcast.data.durable import write_durably
 from kernelcast.errors import TargetError
 from kernelcast.targets.doctor import Examination, examine
 from kernelcast.targets.pjrt.probes import Repeat
+from kernelcast.targets.tpu.check import TpuCheck, check_tpu
 
 # Below this share of quiet time a collection waits more than it measures; below the other it gets nowhere.
 _FIT_SHARE, _USABLE_SHARE = 0.5, 0.05
@@ -42,12 +43,14 @@ class DoctorReport:
         fitness: the verdict.
         reasons: why it is not better, one sentence each; empty for a machine that is fit.
         disturbances: what may be behind the noise, one sentence each.
+        tpu: whether kernels can be compiled for TPUs, a sentence.
     """
 
     examination: Examination
     fitness: Fitness
     reasons: tuple[str, ...]
     disturbances: tuple[str, ...]
+    tpu: str
 
     @property
     def verdict(self) -> str:
@@ -70,6 +73,7 @@ class DoctorReport:
             "verdict": self.verdict,
             "reasons": list(self.reasons),
             "disturbances": list(self.disturbances),
+            "tpu": self.tpu,
             "cores": [_without_nan(asdict(core)) for core in self.examination.cores],
             "repeats": [
                 {"footprint_bytes": r.footprint_bytes, "seconds": list(r.seconds), "spread": r.spread}
@@ -97,11 +101,11 @@ def doctor(cpus: Sequence[int] = (), *, listen_s: float = 5.0, repetitions: int 
     if not hasattr(os, "sched_getaffinity"):
         raise TargetError("measuring needs processes pinned to one CPU, which only Linux can do here")
     chosen = tuple(cpus) or tuple(sorted(os.sched_getaffinity(0)))
-    return report_on(examine(chosen, listen_s=listen_s, repetitions=repetitions))
+    return report_on(examine(chosen, listen_s=listen_s, repetitions=repetitions), check_tpu())
 
 
-def report_on(examination: Examination) -> DoctorReport:
-    """The verdict on measurements, with its reasons."""
+def report_on(examination: Examination, tpu: TpuCheck) -> DoctorReport:
+    """The verdict on measurements, with its reasons, and what was found about the extra ``tpu``."""
     share = min(core.quiet_share for core in examination.cores)
     spread = max((r.spread for r in examination.repeats), default=math.inf)
     reasons: list[str] = []
@@ -124,6 +128,7 @@ def report_on(examination: Examination) -> DoctorReport:
         fitness=fitness,
         reasons=tuple(reasons),
         disturbances=tuple(_disturbances(examination)),
+        tpu=tpu.sentence,
     )
 
 

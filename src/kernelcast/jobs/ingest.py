@@ -82,22 +82,22 @@ def ingest(
         KernelcastError: neither the file system nor the zoo has it, or it holds no such program.
         HloError: the program cannot be read or is not valid.
     """
-    return report(_loaded(source, arguments, stage, module))
+    return report(loaded(source, arguments, stage, module))
 
 
-def report(loaded: Loaded) -> IngestReport:
+def report(found: Loaded) -> IngestReport:
     """What a program that was read holds."""
-    program = loaded.program
+    program = found.program
     entry = program.entry_computation
     instructions = [i for computation in program.computations for i in computation]
-    optimised = loaded.stage is Stage.OPTIMISED
+    optimised = found.stage is Stage.OPTIMISED
     kinds = (
         Counter(kernel.kind.value for _, _, kernel in kernels_of(program)) if optimised else Counter[str]()
     )
     return IngestReport(
         name=program.name,
-        origin=loaded.origin,
-        stage=loaded.stage,
+        origin=found.origin,
+        stage=found.stage,
         computations=len(program.computations),
         instructions=program.instruction_count,
         opcodes=dict(Counter(i.opcode for i in instructions).most_common()),
@@ -111,7 +111,8 @@ def report(loaded: Loaded) -> IngestReport:
     )
 
 
-def _loaded(source: object, arguments: tuple[object, ...], stage: Stage | None, module: str | None) -> Loaded:
+def loaded(source: object, arguments: tuple[object, ...], stage: Stage | None, module: str | None) -> Loaded:
+    """The program of a file, dump folder, zoo name or anything else; see ``ingest``."""
     # Text of a program has lines; a zoo name has none.
     if not isinstance(source, str) or "\n" in source or Path(source).exists() or looks_like_path(source):
         return load(source, *arguments, stage=stage, module=module)

@@ -11,11 +11,16 @@ import numpy as np
 from kernelcast.jobs.collection.collect import CollectReport
 from kernelcast.jobs.collection.oracle import OracleReport
 from kernelcast.jobs.comparison import Ratio
-from kernelcast.jobs.learning.evaluate_fusion import FusionTable
+from kernelcast.jobs.learning.fusion_table import FusionTable
+from kernelcast.jobs.learning.tile_scores import TOPS
+from kernelcast.jobs.learning.tile_table import DEFAULT, TileTable
 from kernelcast.jobs.studies.additivity import AdditivityReport
+from kernelcast.jobs.studies.measured_tiles import MeasuredTiles
 from kernelcast.jobs.studies.plans_tried import PlansReport
 from kernelcast.jobs.studies.program_times import ProgramTimesReport
 from kernelcast.jobs.studies.roundtrip import RoundtripReport
+from kernelcast.jobs.studies.tile_speed import TileSpeed
+from kernelcast.jobs.studies.tpu_programs import TpuProgramsReport
 from kernelcast.jobs.studies.tuning_report import CONDITIONS, MODEL, TuningReport
 from kernelcast.report.provenance import Provenance
 from kernelcast.report.results import Record
@@ -74,6 +79,36 @@ def plans_figures(report: PlansReport) -> Iterator[Figure]:
         yield Figure(name=name, value=value, unit=unit, noise=noise)
 
 
+def tpu_program_figures(report: TpuProgramsReport, target: str, ten: Iterable[str]) -> Iterator[Figure]:
+    """How much of whole programs a TPU target reaches.
+
+    Args:
+        ten: programs of a study whose defaults are counted.
+    """
+    programs, named = report.programs, tuple(ten)
+    tried = sum(p.tried for p in programs)
+    failed = sum(sum(p.failures.values()) for p in programs)
+    yield Figure(
+        name=f"{target}.programs_simulated",
+        value=sum(p.is_simulated for p in programs),
+        unit="count",
+        noise=f"exact; {len(programs)} programs compile, {len(report.not_compiled)} do not",
+    )
+    if set(named) <= {p.name for p in programs}:
+        yield Figure(
+            name=f"{target}.default_in_space_of_{len(named)}",
+            value=report.default_in_space(named),
+            unit="count",
+            noise=f"exact; of all {len(programs)}: {sum(p.is_default_in_space for p in programs)}",
+        )
+    yield Figure(
+        name=f"{target}.plans_failed_fraction",
+        value=failed / tried if tried else math.nan,
+        unit="fraction",
+        noise=f"{tried} random plans",
+    )
+
+
 def additivity_figures(report: AdditivityReport) -> Iterator[Figure]:
     """How well sums of kernels rank plans: medians over programs, and every program by itself."""
     programs = [*report.note, *report.new]
@@ -127,20 +162,24 @@ def oracle_figures(report: OracleReport) -> Iterator[Figure]:
 
 def fusion_figures(table: FusionTable) -> Iterator[Figure]:
     """The fusion task's table: medians over programs of each model, and every program of each."""
-    start = "cpu.fusion.family_split"
+    kind, chip = table.target
+    on_cpu = kind == "xla-cpu"
+    place, split = ("cpu.fusion", "family_split") if on_cpu else (f"{record_word(chip)}.fusion", "random")
+    clock = "simulated times; " if table.is_simulated else ""
     for row in table.summaries:
-        population = "" if row.population == "all" else f".{row.population}"
+        population = split if row.population == "all" else row.population
+        population = f"{split}.{population}" if on_cpu and population != split else population
         low, high = row.mape_ge5us_range
         noise = (
-            f"{row.seeds} seeds, MAPE ≥ 5 µs {low:.1f}–{high:.1f} % over them; {row.programs} programs; "
-            f"{100 * row.extrapolated_share:.0f} % extrapolated"
+            f"{clock}{row.seeds} seeds, MAPE ≥ 5 µs {low:.1f}–{high:.1f} % over them; "
+            f"{row.programs} programs; {100 * row.extrapolated_share:.0f} % extrapolated"
         )
         for name, value, unit in (
             ("mape_ge5us_median", row.mape_ge5us, "%"),
             ("mape_lt5us_median", row.mape_lt5us, "%"),
             ("tau_median", row.tau_ge5us, "fraction"),
         ):
-            full = f"{start}{population}.{name}.{row.model}"
+            full = f"{place}.{population}.{name}.{row.model}"
             yield Figure(name=full, value=value, unit=unit, noise=noise)
     for row in table.rows:
         if row.population == "all":
@@ -149,8 +188,72 @@ def fusion_figures(table: FusionTable) -> Iterator[Figure]:
                 ("tau_ge5us", row.tau_ge5us, "fraction", row.kernels_ge5us),
                 ("mape_lt5us", row.mape_lt5us, "%", row.kernels_lt5us),
             ):
+                full = f"{place}.{split}.program.{name}.{record_word(row.program)}.{row.model}"
+                yield Figure(name=full, value=value, unit=unit, noise=f"{clock}{count} kernels")
+
+
+def tile_figures(table: TileTable, *, split_name: str) -> Iterator[Figure]:
+    """The tile task's table: means over programs of each model, and every program of each."""
+    start = f"tile.{record_word(table.target)}.{record_word(split_name)}"
+    clock = "simulated times" if table.is_simulated else "measured times"
+    for row in table.summaries:
+        population = "" if row.population == "all" else f".{row.population}"
+        low, high = row.tau_range
+        noise = f"{clock}; {row.seeds} seeds; {row.programs} programs, {row.kernels} kernels"
+        spread = f"{noise}; τ {low:.3f}–{high:.3f} over seeds"
+        for name, value, unit, told in (
+            ("tau_mean", row.tau_mean, "fraction", spread),
+            ("tau_median", row.tau_median, "fraction", spread),
+            ("ape", row.ape_mean, "%", noise),
+            ("ape_median", row.ape_median, "%", noise),
+            *((f"top_{k}_error", error, "%", noise) for k, error in zip(TOPS, row.top_errors, strict=True)),
+        ):
+            yield Figure(name=f"{start}{population}.{name}.{row.model}", value=value, unit=unit, noise=told)
+    for row in table.rows:
+        if row.population == "all" and row.model != DEFAULT:
+            for name, value, unit in (("tau", row.score.tau, "fraction"), ("ape", row.score.ape, "%")):
                 full = f"{start}.program.{name}.{record_word(row.program)}.{row.model}"
-                yield Figure(name=full, value=value, unit=unit, noise=f"{count} kernels")
+                yield Figure(name=full, value=value, unit=unit, noise=f"{clock}; {row.score.kernels} kernels")
+    for row in table.differences:
+        yield Figure(
+            name=f"{start}.tau_difference.{row.first}.{row.second}",
+            value=row.mean,
+            unit="fraction",
+            noise=f"{clock}; 95 % bootstrap interval over programs {row.lower:+.3f} to {row.upper:+.3f}",
+        )
+
+
+def measured_tile_figures(found: MeasuredTiles, *, chip: str) -> Iterator[Figure]:
+    """How well rankers that learned from simulated times order tiles by measured ones."""
+    if found.judged:
+        noise = f"measured times, {len(found.judged)} kernels, {sum(k.runs for k in found.judged)} runs"
+        for model in found.judged[0].tau:
+            yield Figure(
+                name=f"tile.{chip}.measured.tau_mean.{model}",
+                value=found.tau_mean(model),
+                unit="fraction",
+                noise=f"{noise}; τ by kernel {_range([k.tau[model] for k in found.judged])}",
+            )
+    for kernel in found.kernels:
+        for model, tau in kernel.tau.items():
+            full = f"tile.{chip}.measured.kernel.tau.{record_word(kernel.name)}.{model}"
+            yield Figure(name=full, value=tau, unit="fraction", noise=f"measured times, {kernel.runs} runs")
+
+
+def tile_speed_figures(found: TileSpeed) -> Iterator[Figure]:
+    """How fast tiles are learned from and ranked."""
+    yield Figure(
+        name="tpugraphs.pairs_per_s",
+        value=found.pairs_per_s,
+        unit="1/s",
+        noise=f"median of 5 epochs; {found.kernels} kernels of {found.nodes_mean:.1f} nodes, 10 × 10 a batch",
+    )
+    yield Figure(
+        name="tile.rank_5800_tiles_s",
+        value=found.rank_s,
+        unit="s",
+        noise=f"median of 5, warm; a convolution of {found.ranked_nodes} nodes",
+    )
 
 
 def tuning_figures(report: TuningReport) -> Iterator[Figure]:

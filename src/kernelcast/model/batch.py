@@ -42,6 +42,18 @@ class GraphBatch(NamedTuple):
     static: Float[_Held, "kernel static"]
 
 
+class TileBatch(NamedTuple):
+    """The tiles of a batch's kernels, for the network.
+
+    Attributes:
+        values: scaled tile columns; a tile that is only padding holds anything.
+        columns: which of the node features these are.
+    """
+
+    values: Float[_Held, "kernel tile column"]
+    columns: Int[_Held, " column"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaledGraph:
     """A kernel graph after scaling, ready to be padded.

@@ -25,10 +25,16 @@ from kernelcast.data.durable import store_error, write_durably
 from kernelcast.errors import SchemaError
 from kernelcast.features.scaling import ColumnScaling, Scaling
 from kernelcast.features.schema import Block, FeatureSchema, logarithmic
-from kernelcast.model.network import Direction, KernelNetwork, NetworkConfig, Normalisation, Reduction
-from kernelcast.model.train import Epoch, TrainConfig, Trained
+from kernelcast.model.config import TileTask, TrainConfig
+from kernelcast.model.loss import TileLoss
+from kernelcast.model.network import Direction, NetworkConfig, Normalisation, Reduction
+from kernelcast.model.sequence import SequenceConfig
+from kernelcast.model.trained import Epoch, Network, Promise, Trained, new_network
+from kernelcast.model.work_time import WorkTime
 
-FORMAT = "kernelcast-checkpoint-1"
+FORMAT = "kernelcast-checkpoint-2"
+# From before there was a tile task: all of these are estimators made of graph networks.
+_FIRST_FORMAT = "kernelcast-checkpoint-1"
 DESCRIPTION = "model.json"
 
 
@@ -93,10 +99,12 @@ def save_checkpoint(
         "schema_digest": schema.digest,
         "weights": weights_name,
         "is_finished": is_finished,
+        "promise": trained.promise,
         "provenance": asdict(provenance),
         "log_seconds": {"centre": trained.centre, "spread": trained.spread},
+        "work_time": None if trained.work_time is None else asdict(trained.work_time),
         "seed": trained.seed,
-        "config": asdict(trained.config),
+        "config": _config_body(trained.config),
         "opcodes_seen": [schema.opcodes[n] for n in np.flatnonzero(trained.scaling.opcodes)],
         "columns_read": {
             "node": [schema.node[n].name for n in trained.scaling.node.columns],
@@ -137,14 +145,7 @@ def _described(folder: Path, description: Mapping[str, Any], schema: FeatureSche
     tensors = _read_weights(folder / description["weights"])
     config = _config(description["config"])
     scaling = _scaling(tensors, schema)
-    blank = eqx.filter_eval_shape(
-        KernelNetwork,
-        config.network,
-        opcode_count=len(schema.opcodes),
-        node_features=len(scaling.node.columns),
-        kernel_features=len(scaling.kernel.columns),
-        key=jax.random.key(0),
-    )
+    blank = eqx.filter_eval_shape(new_network, config, schema, scaling, jax.random.key(0))
     trained = Trained(
         network=_filled(blank, tensors, folder),
         scaling=scaling,
@@ -153,7 +154,11 @@ def _described(folder: Path, description: Mapping[str, Any], schema: FeatureSche
         config=config,
         seed=int(description["seed"]),
         history=tuple(Epoch(**epoch) for epoch in description["history"]),
+        work_time=_work_time(description["work_time"]),
     )
+    stated = Promise(description["promise"])
+    if stated is not trained.promise:
+        raise ValueError(f"its promise is {stated!r}, its settings make it {trained.promise!r}")
     return Checkpoint(
         trained=trained,
         provenance=Provenance(**description["provenance"]),
@@ -191,7 +196,7 @@ def _scaling(tensors: Mapping[str, np.ndarray], schema: FeatureSchema) -> Scalin
     return Scaling(node=node, kernel=kernel, opcodes=tensors["scaling.opcodes"])
 
 
-def _filled(blank: KernelNetwork, tensors: Mapping[str, np.ndarray], folder: Path) -> KernelNetwork:
+def _filled(blank: Network, tensors: Mapping[str, np.ndarray], folder: Path) -> Network:
     leaves, structure = jax.tree_util.tree_flatten_with_path(blank)
     values: list[Any] = []
     for path, leaf in leaves:
@@ -204,17 +209,49 @@ def _filled(blank: KernelNetwork, tensors: Mapping[str, np.ndarray], folder: Pat
     return jax.tree_util.tree_unflatten(structure, values)
 
 
+# The kinds of network by what a description calls them.
+_KINDS: dict[str, type[NetworkConfig | SequenceConfig]] = {"graph": NetworkConfig, "sequence": SequenceConfig}
+
+
+def _config_body(config: TrainConfig) -> dict[str, Any]:
+    kind = next(name for name, made in _KINDS.items() if isinstance(config.network, made))
+    return {"kind": kind, **asdict(config)}
+
+
 def _config(held: Mapping[str, Any]) -> TrainConfig:
-    network = dict(held["network"])
+    rest = {name: value for name, value in held.items() if name not in ("kind", "network", "blocks", "tiles")}
+    tiles = held["tiles"]
+    return TrainConfig(
+        network=_network_config(held["kind"], held["network"]),
+        blocks=tuple(Block(b) for b in held["blocks"]),
+        tiles=None if tiles is None else _tile_task(tiles),
+        **rest,
+    )
+
+
+def _work_time(held: Mapping[str, Any] | None) -> WorkTime | None:
+    if held is None:
+        return None
+    return WorkTime(seconds_per=tuple(held["seconds_per"]), least_s=float(held["least_s"]))
+
+
+def _tile_task(held: Mapping[str, Any]) -> TileTask:
+    counts = {name: value for name, value in held.items() if name != "loss"}
+    return TileTask(loss=TileLoss(held["loss"]), **counts)
+
+
+def _network_config(kind: str, held: Mapping[str, Any]) -> NetworkConfig | SequenceConfig:
+    if kind not in _KINDS:
+        raise ValueError(f"network of kind {kind!r}, this version has {', '.join(_KINDS)}")
+    if _KINDS[kind] is SequenceConfig:
+        return SequenceConfig(**held)
+    network = dict(held)
     network["direction"] = Direction(network["direction"])
     network["neighbours"] = Reduction(network["neighbours"])
     network["normalisation"] = Normalisation(network["normalisation"])
     network["pooling"] = tuple(Reduction(r) for r in network["pooling"])
     network["hidden"] = tuple(network["hidden"])
-    rest = {name: value for name, value in held.items() if name not in ("network", "blocks")}
-    return TrainConfig(
-        network=NetworkConfig(**network), blocks=tuple(Block(b) for b in held["blocks"]), **rest
-    )
+    return NetworkConfig(**network)
 
 
 def _read_description(folder: Path) -> dict[str, Any]:
@@ -226,9 +263,19 @@ def _read_description(folder: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise SchemaError(f"{path} cannot be read as a checkpoint's description: {error}") from None
     held = description.get("format") if isinstance(description, dict) else None
+    if held == _FIRST_FORMAT:
+        return _as_second(description)
     if held != FORMAT:
-        raise SchemaError(f"{path} has format {held!r}, this version reads {FORMAT!r}")
+        raise SchemaError(f"{path} has format {held!r}, this version reads {FORMAT!r} and {_FIRST_FORMAT!r}")
     return description
+
+
+def _as_second(first: dict[str, Any]) -> dict[str, Any]:
+    config = first.get("config")
+    added = {"promise": Promise.ESTIMATOR, "work_time": None}
+    if isinstance(config, dict):
+        return first | added | {"config": {"kind": "graph", "tiles": None, **config}}
+    return first | added
 
 
 def _read_weights(path: Path) -> dict[str, np.ndarray]:

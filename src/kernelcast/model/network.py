@@ -1,4 +1,9 @@
-"""The network of the paper's section 4, whole: opcodes, features and edges in, standardised log seconds out.
+"""The network of the paper's section 4, whole: opcodes, features and edges in, one number per kernel out.
+
+For the fusion task the number is standardised log seconds; for the tile task it is one score per tile. The
+tile's columns stand on every node, as in the paper, so they reach the first layer only as a sum that is the
+same for all nodes: the linear map is applied to graph and tiles apart, once each, and what follows carries an
+axis of tiles. That is the same function as a graph per tile, without its copies.
 
 Reading of equation 1, which leaves two things open. (1) f_k stands there twice, around the concatenation and
 on each neighbour; we take two layers, ``combine`` and one per direction of edge. (2) *neighbours* of a
@@ -22,7 +27,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kernelcast.model.batch import GraphBatch
+from kernelcast.model.batch import GraphBatch, TileBatch
 
 
 class Direction(StrEnum):
@@ -127,14 +132,14 @@ class GraphLayer(eqx.Module):
         self.residual = config.residual
 
     def __call__(
-        self, nodes: Float[Array, "kernel node width"], incoming: Float[Array, "kernel node node"]
-    ) -> Float[Array, "kernel node width"]:
+        self, nodes: Float[Array, "kernel node *tile width"], incoming: Float[Array, "kernel node node"]
+    ) -> Float[Array, "kernel node *tile width"]:
         parts = [nodes]
         if self.producers is not None:
             parts.append(self._gather(incoming, self.producers(nodes)))
         if self.consumers is not None:
             parts.append(self._gather(jnp.swapaxes(incoming, 1, 2), self.consumers(nodes)))
-        made = jax.nn.relu(self.combine(jnp.concatenate(parts, axis=-1)))  # kernel node width
+        made = jax.nn.relu(self.combine(jnp.concatenate(parts, axis=-1)))  # kernel node *tile width
         if self.normalisation is Normalisation.L2:
             made = made * jax.lax.rsqrt(jnp.sum(made**2, axis=-1, keepdims=True) + 1e-12)
         else:
@@ -142,16 +147,20 @@ class GraphLayer(eqx.Module):
         return nodes + made if self.residual else made
 
     def _gather(
-        self, adjacency: Float[Array, "kernel node node"], messages: Float[Array, "kernel node width"]
-    ) -> Float[Array, "kernel node width"]:
-        gathered = adjacency @ jax.nn.relu(messages)  # kernel node width
+        self, adjacency: Float[Array, "kernel node node"], messages: Float[Array, "kernel node *tile width"]
+    ) -> Float[Array, "kernel node *tile width"]:
+        kernels, nodes = messages.shape[:2]
+        # All tiles of a kernel have the same edges: one product serves them.
+        flat = jax.nn.relu(messages).reshape(kernels, nodes, -1)
+        gathered = adjacency @ flat  # kernel node (*tile width)
         if self.neighbours is Reduction.MEAN:
             gathered = gathered / jnp.maximum(adjacency.sum(axis=-1, keepdims=True), 1.0)
-        return gathered
+        return gathered.reshape(messages.shape)
 
 
 class KernelNetwork(eqx.Module):
-    """(log seconds − centre) / spread of kernels; centre and spread of the labels are the ``Trained``'s.
+    """(log seconds − centre) / spread of kernels, centre and spread being the ``Trained``'s; or, trained with
+    a rank loss, scores of tiles: lower is faster.
 
     >>> network = KernelNetwork(
     ...     NetworkConfig(width=8), opcode_count=4, node_features=3, kernel_features=2, key=jax.random.key(0)
@@ -197,44 +206,74 @@ class KernelNetwork(eqx.Module):
         self.last = Dense(widths[-1], 1, key=keys[2], gain=0.01)
         self.direct = Dense(kernel_features, 1, key=keys[3], gain=0.01) if config.static else None
 
-    def __call__(self, batch: GraphBatch, *, key: PRNGKeyArray | None = None) -> Float[Array, " kernel"]:
-        """One number per kernel of the batch; those of padding have no meaning.
+    def __call__(
+        self, batch: GraphBatch, tiles: TileBatch | None = None, *, key: PRNGKeyArray | None = None
+    ) -> Float[Array, " kernel *tile"]:
+        """One number per kernel, or per kernel and tile; those of padding have no meaning.
 
         Args:
             batch: scaled inputs.
+            tiles: scaled tiles of each kernel, which stand in for the tile columns of the batch's rows.
             key: for dropout; None outside training.
         """
         mask, incoming = jnp.asarray(batch.mask), jnp.asarray(batch.incoming)
-        embedded = self.opcodes[batch.opcodes]  # kernel node embedding
-        nodes = jax.nn.relu(self.first(jnp.concatenate([embedded, batch.rows], axis=-1)))  # kernel node width
-        nodes = nodes * mask[..., None]
+        nodes = node_embeddings(self.opcodes, self.first, batch, tiles)  # kernel node *tile width
+        real = _beside(mask, nodes)
+        nodes = nodes * real
         for number, layer in enumerate(self.layers):
-            nodes = layer(nodes, incoming) * mask[..., None]  # kernel node width
+            nodes = layer(nodes, incoming) * real
             if key is not None and self.config.dropout > 0:
                 keep = jax.random.bernoulli(
                     jax.random.fold_in(key, number), 1 - self.config.dropout, nodes.shape
                 )
                 nodes = jnp.where(keep, nodes / (1 - self.config.dropout), 0.0)
-        kernel = self._pool(nodes, mask)  # kernel pooled
+        kernel = self._pool(nodes, mask)  # kernel *tile pooled
+        static = jnp.asarray(batch.static)
         if self.config.static:
-            kernel = jnp.concatenate([kernel, batch.static], axis=-1)
+            shown = static if tiles is None else static[:, None]
+            shown = jnp.broadcast_to(shown, (*kernel.shape[:-1], static.shape[-1]))
+            kernel = jnp.concatenate([kernel, shown], axis=-1)
         for dense in self.hidden:
             kernel = jax.nn.relu(dense(kernel))
-        made = self.last(kernel)[:, 0]  # kernel
-        return made if self.direct is None else made + self.direct(jnp.asarray(batch.static))[:, 0]
+        made = self.last(kernel)[..., 0]  # kernel *tile
+        if self.direct is None:
+            return made
+        direct = self.direct(static)
+        return made + (direct[:, 0] if tiles is None else direct)
 
     def _pool(
-        self, nodes: Float[Array, "kernel node width"], mask: Bool[Array, "kernel node"]
-    ) -> Float[Array, "kernel pooled"]:
+        self, nodes: Float[Array, "kernel node *tile width"], mask: Bool[Array, "kernel node"]
+    ) -> Float[Array, "kernel *tile pooled"]:
         """The chosen combination of sum, mean and max over a kernel's nodes."""
+        real = _beside(mask, nodes)
         total = nodes.sum(axis=1)
         pooled: list[Array] = []
         for reduction in self.config.pooling:
             if reduction is Reduction.SUM:
                 pooled.append(total)
             elif reduction is Reduction.MEAN:
-                pooled.append(total / jnp.maximum(mask.sum(axis=1, keepdims=True), 1))
+                pooled.append(total / jnp.maximum(real.sum(axis=1), 1))
             else:
-                lowest = jnp.where(mask.any(axis=1), -jnp.inf, 0.0)[:, None, None]  # 0 for padding kernels
-                pooled.append(jnp.where(mask[..., None], nodes, lowest).max(axis=1))
+                lowest = jnp.where(real.any(axis=1, keepdims=True), -jnp.inf, 0.0)  # 0 for padding kernels
+                pooled.append(jnp.where(real, nodes, lowest).max(axis=1))
         return jnp.concatenate(pooled, axis=-1)
+
+
+def node_embeddings(
+    opcodes: Float[Array, "opcode embedding"], first: Dense, batch: GraphBatch, tiles: TileBatch | None
+) -> Float[Array, "kernel node *tile width"]:
+    """f(X): the feed-forward layer over each node's opcode embedding and features, ε⁰ of equation 1."""
+    joined = jnp.concatenate([opcodes[batch.opcodes], batch.rows], axis=-1)  # kernel node (embedding feature)
+    if tiles is None:
+        return jax.nn.relu(first(joined))
+    slots = opcodes.shape[1] + jnp.asarray(tiles.columns)
+    graph = joined @ first.weight.at[slots].set(0.0) + first.bias  # kernel node width
+    tile = jnp.asarray(tiles.values) @ first.weight[slots]  # kernel tile width
+    return jax.nn.relu(graph[:, :, None] + tile[:, None])
+
+
+def _beside(
+    mask: Bool[Array, "kernel node"], nodes: Float[Array, "kernel node *tile width"]
+) -> Bool[Array, "kernel node *one"]:
+    """The mask with axes of length one where the embeddings have tiles and width."""
+    return mask.reshape(*mask.shape, *(1,) * (nodes.ndim - 2))

@@ -11,12 +11,12 @@ from jaxtyping import Array, Float
 
 from kernelcast.core.estimate import Estimates, Status, estimates_of
 from kernelcast.core.kernel import Kernel
+from kernelcast.errors import SchemaError
 from kernelcast.features.graph import Featuriser, KernelGraph
 from kernelcast.features.schema import KERNELCAST_1
 from kernelcast.model.batch import GraphBatch, batches, scaled_graphs
 from kernelcast.model.checkpoint import Provenance, load_checkpoint
-from kernelcast.model.network import KernelNetwork
-from kernelcast.model.train import Trained
+from kernelcast.model.trained import Network, Promise, Trained
 
 # Nodes per batch: few kernels go through a small compiled shape, many through a large one.
 _SMALL_BUDGET = 256
@@ -45,9 +45,14 @@ class Predictor:
         """The predictor of a checkpoint folder.
 
         Raises:
-            SchemaError: not a checkpoint, damaged, or of another schema.
+            SchemaError: not a checkpoint, damaged, of another schema, or one that orders tiles.
         """
         checkpoint = load_checkpoint(folder, KERNELCAST_1)
+        if checkpoint.trained.promise is not Promise.ESTIMATOR:
+            raise SchemaError(
+                f"{folder} holds a model that orders the tiles of a kernel and knows no times; to estimate, "
+                "name one that `kernelcast train` made for the fusion task"
+            )
         return Predictor(checkpoint.trained, checkpoint.provenance)
 
     def estimate(self, kernels: Sequence[Kernel]) -> Estimates:
@@ -59,6 +64,8 @@ class Predictor:
 
         Bounds are NaN: the model is not calibrated.
         """
+        if not graphs:
+            return estimates_of(np.zeros(0))
         output = np.zeros(len(graphs), dtype=np.float64)
         scaled = scaled_graphs(graphs, self.trained.scaling)
         total = sum(graph.node_count for graph in graphs)
@@ -67,7 +74,7 @@ class Predictor:
             output[numbers] = np.asarray(_forward(self.trained.network, made))[: len(numbers)]
         extrapolated = np.array([self.trained.scaling.extrapolates(g) for g in graphs], dtype=np.bool_)
         status = np.where(extrapolated, Status.EXTRAPOLATED, Status.KNOWN).astype(np.int8)
-        return estimates_of(np.exp(self.trained.spread * output + self.trained.centre), status)
+        return estimates_of(np.exp(self.trained.log_seconds(output, graphs)), status)
 
 
 class Ensemble:
@@ -91,5 +98,5 @@ class Ensemble:
 
 
 @eqx.filter_jit
-def _forward(network: KernelNetwork, made: GraphBatch) -> Float[Array, " kernel"]:
+def _forward(network: Network, made: GraphBatch) -> Float[Array, " kernel"]:
     return network(made)

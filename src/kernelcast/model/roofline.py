@@ -32,18 +32,33 @@ class Fitting(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Coefficients:
+    """What an analytical model's numbers are multiplied by to be seconds.
+
+    Attributes:
+        by_kind: of the kinds that were fitted.
+        pooled: of all kernels together, for other kinds.
+    """
+
+    by_kind: Mapping[Kind, float]
+    pooled: float
+
+    def seconds(self, graphs: Sequence[KernelGraph], analytical: np.ndarray) -> np.ndarray:
+        """(kernel,) seconds of (kernel,) analytical costs; NaN stays NaN."""
+        return analytical * np.array([self.by_kind.get(kind_of_graph(g), self.pooled) for g in graphs])
+
+
+@dataclass(frozen=True, kw_only=True)
 class Roofline:
     """Coefficient(kind) × roofline seconds; implements ``Estimator``.
 
     Attributes:
         peaks: of the machine.
-        coefficients: by kind, of the kinds that it was fitted on.
-        pooled: of all kernels together, for other kinds.
+        coefficients: by kind.
     """
 
     peaks: Peaks
-    coefficients: Mapping[Kind, float]
-    pooled: float
+    coefficients: Coefficients
 
     def estimate(self, kernels: Sequence[Kernel]) -> Estimates:
         """Estimated seconds of one warm run of each kernel."""
@@ -51,11 +66,7 @@ class Roofline:
 
     def estimate_graphs(self, graphs: Sequence[KernelGraph]) -> Estimates:
         """The same for kernels that are graphs already."""
-        seconds = analytical_seconds(graphs, self.peaks)
-        scale = np.array(
-            [self.coefficients.get(kind_of_graph(g), self.pooled) for g in graphs], dtype=np.float64
-        )
-        return estimates_of(seconds * scale)
+        return estimates_of(self.coefficients.seconds(graphs, analytical_seconds(graphs, self.peaks)))
 
 
 def fit_roofline(
@@ -66,16 +77,34 @@ def fit_roofline(
     Raises:
         ValueError: no kernel to fit on.
     """
-    if not graphs:
-        raise ValueError("a roofline is fitted on at least one kernel, got none")
     analytical = analytical_seconds(graphs, peaks)
+    return Roofline(peaks=peaks, coefficients=fit_coefficients(graphs, analytical, seconds, fitting))
+
+
+def fit_coefficients(
+    graphs: Sequence[KernelGraph], analytical: np.ndarray, seconds: np.ndarray, fitting: Fitting
+) -> Coefficients:
+    """Coefficients of any analytical model, fitted on measured kernels.
+
+    Args:
+        graphs: of the kernels; only their kinds are read.
+        analytical: (kernel,) cost by the model, > 0, in any unit.
+        seconds: (kernel,) measured.
+
+    Raises:
+        ValueError: no kernel to fit on.
+    """
+    if not graphs:
+        raise ValueError("an analytical model is fitted on at least one kernel, got none")
     kinds = np.array([kind_of_graph(g) for g in graphs])
-    coefficients = {
-        kind: _coefficient(seconds[kinds == kind], analytical[kinds == kind], fitting)
-        for kind in _KINDS
-        if (kinds == kind).any()
-    }
-    return Roofline(peaks=peaks, coefficients=coefficients, pooled=_coefficient(seconds, analytical, fitting))
+    return Coefficients(
+        by_kind={
+            kind: _coefficient(seconds[kinds == kind], analytical[kinds == kind], fitting)
+            for kind in _KINDS
+            if (kinds == kind).any()
+        },
+        pooled=_coefficient(seconds, analytical, fitting),
+    )
 
 
 def analytical_seconds(graphs: Sequence[KernelGraph], peaks: Peaks) -> np.ndarray:

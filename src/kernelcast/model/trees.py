@@ -14,7 +14,8 @@ from kernelcast.core.kernel import Kernel
 from kernelcast.errors import MissingExtraError
 from kernelcast.features.graph import Featuriser, KernelGraph
 from kernelcast.features.schema import KERNELCAST_1, Transform
-from kernelcast.model.train import Examples
+from kernelcast.model.examples import Examples
+from kernelcast.model.work_time import WorkTime, fit_work_time
 
 _OPCODES = len(KERNELCAST_1.opcodes)
 _EVALUATIONS = KERNELCAST_1.node_index["evaluations_hoisted"]
@@ -32,6 +33,8 @@ class TreesConfig:
         feature_fraction: share of columns that one tree sees.
         rounds: trees, at most.
         patience: rounds without a better validation error before training stops.
+        offset: whether the trees learn what a fitted time of bytes and operations leaves over, and read that
+            time besides; of the fusion task.
     """
 
     learning_rate: float = 0.05
@@ -40,13 +43,15 @@ class TreesConfig:
     feature_fraction: float = 0.4
     rounds: int = 1500
     patience: int = 80
+    offset: bool = False
 
 
 class Trees:
     """A fitted booster; implements ``Estimator``."""
 
-    def __init__(self, booster: Any, opcodes: np.ndarray) -> None:
+    def __init__(self, booster: Any, opcodes: np.ndarray, work_time: WorkTime | None) -> None:
         self._booster = booster
+        self._work_time = work_time
         self._opcodes = opcodes
         self._featuriser = Featuriser()
 
@@ -58,7 +63,8 @@ class Trees:
         """The same for kernels that are graphs already; extrapolated is an opcode unseen in training."""
         if not graphs:
             return estimates_of(np.zeros(0))
-        seconds = np.exp(np.asarray(self._booster.predict(summed_features(graphs), num_threads=1)))
+        inputs, offset = _inputs(graphs, self._work_time)
+        seconds = np.exp(np.asarray(self._booster.predict(inputs, num_threads=1)) + offset)
         known = np.array([bool(self._opcodes[g.opcodes].all()) for g in graphs])
         return estimates_of(seconds, np.where(known, Status.KNOWN, Status.EXTRAPOLATED).astype(np.int8))
 
@@ -69,9 +75,43 @@ def fit_trees(training: Examples, validation: Examples, *, config: TreesConfig, 
     Raises:
         MissingExtraError: LightGBM is not installed.
     """
+    work_time = fit_work_time(training.graphs, training.seconds) if config.offset else None
+    booster = boosted(_rows(training, work_time), _rows(validation, work_time), config=config, seed=seed)
+    opcodes = np.zeros(_OPCODES, dtype=np.bool_)
+    for graph in training.graphs:
+        opcodes[graph.opcodes] = True
+    return Trees(booster, opcodes, work_time)
+
+
+def _rows(examples: Examples, work_time: WorkTime | None) -> tuple[np.ndarray, np.ndarray]:
+    inputs, offset = _inputs(examples.graphs, work_time)
+    return inputs, np.log(examples.seconds) - offset
+
+
+def _inputs(graphs: Sequence[KernelGraph], work_time: WorkTime | None) -> tuple[np.ndarray, np.ndarray]:
+    """(kernel, feature) inputs, and (kernel,) what is added to the output."""
+    summed = summed_features(graphs)
+    if work_time is None:
+        return summed, np.zeros(len(graphs))
+    offset = work_time.log_seconds(graphs)
+    return np.concatenate([summed, offset[:, None].astype(np.float32)], axis=1), offset
+
+
+def boosted(
+    training: tuple[np.ndarray, ...], validation: tuple[np.ndarray, ...], *, config: TreesConfig, seed: int
+) -> Any:
+    """A booster of squared error, stopped by the validation rows.
+
+    Args:
+        training, validation: (row, feature) inputs, (row,) targets and, where rows do not count the same,
+            (row,) weights.
+
+    Raises:
+        MissingExtraError: LightGBM is not installed.
+    """
     lightgbm = _lightgbm()
-    train = lightgbm.Dataset(summed_features(training.graphs), np.log(training.seconds))
-    held = lightgbm.Dataset(summed_features(validation.graphs), np.log(validation.seconds), reference=train)
+    train = lightgbm.Dataset(training[0], training[1], weight=_weights(training))
+    held = lightgbm.Dataset(validation[0], validation[1], weight=_weights(validation), reference=train)
     settings = {
         "objective": "l2",
         "learning_rate": config.learning_rate,
@@ -86,17 +126,17 @@ def fit_trees(training: Examples, validation: Examples, *, config: TreesConfig, 
         "num_threads": 1,
         "verbose": -1,
     }
-    booster = lightgbm.train(
+    return lightgbm.train(
         settings,
         train,
         config.rounds,
         valid_sets=[held],
         callbacks=[lightgbm.early_stopping(config.patience, verbose=False)],
     )
-    opcodes = np.zeros(_OPCODES, dtype=np.bool_)
-    for graph in training.graphs:
-        opcodes[graph.opcodes] = True
-    return Trees(booster, opcodes)
+
+
+def _weights(rows: tuple[np.ndarray, ...]) -> np.ndarray | None:
+    return rows[2] if len(rows) > 2 else None
 
 
 def summed_features(graphs: Sequence[KernelGraph]) -> np.ndarray:

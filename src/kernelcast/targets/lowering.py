@@ -34,24 +34,30 @@ class Lowering:
     donated: tuple[int, ...] = ()
 
 
-def lower(source: object, *arguments: object) -> Lowering:
+def lower(source: object, *arguments: object, platform: str | None = None) -> Lowering:
     """The StableHLO of a program.
 
     Args:
         source: a function of arrays, with ``arguments`` or their shapes, or anything else that
             ``kernelcast.hlo.sources.to_stablehlo`` takes: ``jax.stages.Lowered``, exported functions,
             StableHLO, HLO before optimisation, ``Program``, paths.
+        platform: that a function is lowered for, e.g. ``tpu``; this machine's for None. What is lowered
+            already stays as it is.
 
     Raises:
         KernelcastError: for anything else, and for HLO that StableHLO has no words for, such as fusions.
     """
+    donated: tuple[int, ...] = ()
     if isinstance(source, jax.stages.Wrapped):
         leaves = jax.tree.leaves(source.lower(*arguments).args_info)
         donated = tuple(number for number, leaf in enumerate(leaves) if leaf.donated)
-        # Jitted anew, it does not give its arguments away, and unused ones stay parameters.
-        anew = jax.jit(cast("Callable[..., Any]", source), keep_unused=True)
-        return Lowering(stablehlo=str(anew.lower(*arguments).as_text()), donated=donated)
-    return _without_donation(to_stablehlo(source, *arguments))
+    elif platform is None or isinstance(source, jax.stages.Compiled) or not callable(source):
+        return _without_donation(to_stablehlo(source, *arguments))
+    # Jitted anew, it does not give its arguments away, and unused ones stay parameters.
+    anew = jax.jit(cast("Callable[..., Any]", source), keep_unused=True)
+    platforms = None if platform is None else (platform,)
+    lowered = anew.trace(*arguments).lower(lowering_platforms=platforms)
+    return Lowering(stablehlo=str(lowered.as_text()), donated=donated)
 
 
 def _without_donation(text: str) -> Lowering:

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelcast.core.identity import TargetIdentity as TargetIdentity
 from kernelcast.core.kernel import Kernel
-from kernelcast.core.tile import Tile
+from kernelcast.core.tile import Tile, TileSet
 from kernelcast.core.timing import Failure, Timing
 from kernelcast.fusion.plan import FusionPlan, LibraryOff, Untouched
 from kernelcast.fusion.space import FusionSpace
@@ -111,4 +111,13 @@ class TimesPrograms(Protocol):
                 without the library, once that was captured.
             gated_rounds: quiet rounds wanted, in place of the target's own rule.
         """
+        ...
+
+
+@runtime_checkable
+class Tiles(Protocol):
+    """Lists the tiles that its compiler may cut a kernel with."""
+
+    def valid_tiles(self, kernel: Kernel) -> TileSet | Failure:
+        """All valid tiles with the compiler's own estimates; a crash is a failure."""
         ...

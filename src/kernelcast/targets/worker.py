@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -29,6 +30,9 @@ _log = logging.getLogger(__name__)
 # How often the parent looks at the child's memory; one look takes microseconds on the parent's core.
 _WATCH_PERIOD_S = 0.2
 _START_LIMIT_S = 120.0
+_READ_BYTES, _TOLD_CHARACTERS = 1 << 20, 2000
+# How XLA's logging library starts the line of a fatal error: F, date, time, thread, place.
+_FATAL = re.compile(r"^F\d{4} [^\]\n]*\] (.*)$", re.MULTILINE)
 
 State = TypeVar("State")
 Answer = TypeVar("Answer")
@@ -214,8 +218,7 @@ class Worker(Generic[State]):
         assert self._process is not None
         assert self._log_file is not None
         code = self._process.wait()
-        self._log_file.seek(0)
-        last_words = self._log_file.read()[-2000:].decode(errors="replace").strip()
+        last_words = _last_words(self._log_file)
         self.close()
         if code == -signal.SIGKILL:
             return Failure(
@@ -223,6 +226,14 @@ class Worker(Generic[State]):
             )
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return Failure(reason=Reason.CRASH, message=f"the worker died of {how}: {last_words}")
+
+
+def _last_words(log: IO[bytes]) -> str:
+    """What XLA says it died of, else the end of the log: it prints pages after the line that tells."""
+    log.seek(max(0, log.seek(0, os.SEEK_END) - _READ_BYTES))
+    text = log.read().decode(errors="replace")
+    fatal = _FATAL.search(text)
+    return fatal[1][:_TOLD_CHARACTERS] if fatal else text[-_TOLD_CHARACTERS:].strip()
 
 
 def _resident_bytes(process: int) -> int:

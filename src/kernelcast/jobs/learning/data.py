@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelcast.core.identity import TargetIdentity
-from kernelcast.data.kernels import families, rebuilt
-from kernelcast.data.outcomes import labels
-from kernelcast.data.schema import KernelRow, OccurrenceRow, PlanRow, ProgramRow
+from kernelcast.data.kernels import rebuilt
+from kernelcast.data.outcomes import labels, untiled_analytical_s
+from kernelcast.data.schema import KernelRow
 from kernelcast.data.store import Dataset
-from kernelcast.errors import SchemaError
 from kernelcast.features.graph import Featuriser, KernelGraph
-from kernelcast.model.train import Examples
-from kernelcast.split import Novelty, Split, SplitPart, assign_kernels, novelty
+from kernelcast.jobs.learning.placement import placement
+from kernelcast.model.examples import Examples
+from kernelcast.split import Novelty, Split, SplitPart
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +25,13 @@ class Part:
     Attributes:
         fingerprints: one per kernel.
         examples: graphs and labels in the same order.
+        analytical_s: (kernel,) seconds by the analytical model of the target's compiler; NaN where it gives
+            none, as on targets without such a model.
     """
 
     fingerprints: tuple[str, ...]
     examples: Examples
+    analytical_s: np.ndarray
 
     def __len__(self) -> int:
         return len(self.fingerprints)
@@ -65,39 +68,19 @@ def learning_data(dataset: Dataset, split: Split) -> LearningData:
     Raises:
         SchemaError: a family that the split does not know, or a part without any labelled kernel.
     """
-    part_of = {program: split.part_of(family) for program, family in families(dataset).items()}
-    occurrences = list(dataset.columns(OccurrenceRow, "program", "plan", "kernel"))
-    parts = assign_kernels(((kernel, program) for program, _, kernel in occurrences), part_of)
+    placed = placement(dataset, split)
     found = labels(dataset)
     seconds = dict(zip(found.fingerprints, found.seconds.tolist(), strict=True))
-    wanted = {
-        SplitPart.TRAIN: parts.train,
-        SplitPart.VALIDATION: parts.validation,
-        SplitPart.TEST: parts.test,
-    }
-    made = _featurised(dataset, wanted, seconds)
+    made = _featurised(dataset, placed.kernels, seconds, untiled_analytical_s(dataset))
     for part, held in made.items():
-        if not len(held):
-            raise SchemaError(
-                f"split {split.name} has no labelled kernel for {part.value}: collect programs of the "
-                f"families {', '.join(sorted(f for f, p in split.families.items() if p is part))[:200]}"
-            )
-    names = dict(dataset.columns(ProgramRow, "program", "name"))
-    untouched = {(r.program, r.plan) for r in dataset.rows(PlanRow) if r.how == "default"}
-    test_programs: dict[str, set[str]] = {}
-    defaults: set[str] = set()
-    for program, plan, kernel in occurrences:
-        if part_of[program] is SplitPart.TEST:
-            test_programs.setdefault(kernel, set()).add(names[program])
-            if (program, plan) in untouched:
-                defaults.add(kernel)
+        placed.check_filled(part, len(held))
     return LearningData(
         train=made[SplitPart.TRAIN],
         validation=made[SplitPart.VALIDATION],
         test=made[SplitPart.TEST],
-        test_programs={kernel: frozenset(held) for kernel, held in test_programs.items()},
-        test_defaults=frozenset(defaults),
-        novelty=novelty(parts, dict(dataset.columns(KernelRow, "fingerprint", "skeleton"))),
+        test_programs=placed.test_programs,
+        test_defaults=placed.test_defaults,
+        novelty=placed.novelty,
         target=dataset.manifest.target,
         digest=dataset.manifest.digest,
         split=split,
@@ -105,7 +88,10 @@ def learning_data(dataset: Dataset, split: Split) -> LearningData:
 
 
 def _featurised(
-    dataset: Dataset, wanted: Mapping[SplitPart, frozenset[str]], seconds: Mapping[str, float]
+    dataset: Dataset,
+    wanted: Mapping[SplitPart, frozenset[str]],
+    seconds: Mapping[str, float],
+    analytical_s: Mapping[str, float],
 ) -> dict[SplitPart, Part]:
     """The labelled kernels of each part, in the order of the dataset."""
     featuriser = Featuriser()
@@ -119,6 +105,7 @@ def _featurised(
         part: Part(
             fingerprints=tuple(graphs),
             examples=Examples(graphs=list(graphs.values()), seconds=np.array([seconds[f] for f in graphs])),
+            analytical_s=np.array([analytical_s.get(f, np.nan) for f in graphs], dtype=np.float64),
         )
         for part, graphs in kernels.items()
     }

@@ -1,4 +1,4 @@
-"""How much faster the backend's library computes single operations than generated loops, as paired ratios.
+"""How much longer generated loops take for a single operation than the backend's library.
 
 Run: ``python benchmarks/offload.py [opcode …]``; the table that it is about is ``fusion/library.py``.
 """
@@ -6,9 +6,10 @@ Run: ``python benchmarks/offload.py [opcode …]``; the table that it is about i
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 
 from kernelcast.core.kernel import Kernel, Kind
-from kernelcast.core.timing import Timing
+from kernelcast.core.timing import Failure, Statistic, Timing
 from kernelcast.fusion.library import YNNPACK
 from kernelcast.hlo.text import parse
 from kernelcast.targets.pjrt.xla_cpu import XlaCpu
@@ -29,20 +30,15 @@ def main() -> None:
     ]
     with XlaCpu() as target:
         outcomes = dict(target.time_kernels(candidates))
-        for opcode in chosen:
-            timings = {way: outcomes[f"{opcode} {way}"] for way in ways}
-            seconds = {
-                way: t.seconds(target.identity.label) for way, t in timings.items() if isinstance(t, Timing)
-            }
-            if len(seconds) == len(ways):
-                print(opcode, end=" ")
-                print_result(
-                    loops_us=round(1e6 * seconds["loops"], 1),
-                    library_us=round(1e6 * seconds["library"], 1),
-                    loops_over_library=round(seconds["loops"] / seconds["library"], 2),
-                )
-            else:
-                raise SystemExit(f"{opcode}: {', '.join(map(str, timings.values()))}")
+        print_result(**{opcode: _ratio(opcode, outcomes, target.identity.label) for opcode in chosen})
+
+
+def _ratio(opcode: str, outcomes: Mapping[str, Timing | Failure], label: Statistic) -> float:
+    """Seconds of loops over seconds of the library."""
+    loops, library = outcomes[f"{opcode} loops"], outcomes[f"{opcode} library"]
+    if isinstance(loops, Timing) and isinstance(library, Timing):
+        return round(loops.seconds(label) / library.seconds(label), 2)
+    raise SystemExit(f"{opcode}: loops {loops}; library {library}")
 
 
 def _kernel(opcode: str, how: str) -> Kernel:

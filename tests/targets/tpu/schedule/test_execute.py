@@ -93,6 +93,10 @@ def test_reads_of_a_bundle_come_before_its_writes() -> None:
     assert waits("smov %s2_s2", "%s1_s1 = smov 5  ;;  %s2_s2 = smov 6", swap) == 5
 
 
+def test_the_narrow_product_of_v2_drops_high_bits() -> None:
+    assert waits("smul.u24 16777219, 5") == 15
+
+
 def test_predicates_choose() -> None:
     holds = "%p1_p1 = scmp.lt.s32.totalorder 4294967295, 0"
     assert waits("scalar_select /*predicate=*/%p1_p1, /*on_true=*/7, /*on_false=*/8", holds) == 7

@@ -1,7 +1,7 @@
 """The executor of scalar slots: closed forms by hand, what cannot be followed, and bounds."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.targets.tpu.schedule.listings import COPY, LOOP, listing
 
@@ -175,6 +175,7 @@ def test_an_unknown_value_may_be_moved_about() -> None:
     assert cycles(["%s1_s1 = sfloor.f32 %s2_s2", "%1 = sst [smem:[#allocation3]] %s1_s1"]) == 2
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
 def test_results_are_words(a: int, b: int) -> None:
     for name, compute in BINARY.items():

@@ -1,7 +1,7 @@
 """The executor of scalar slots: closed forms by hand, what cannot be followed, and bounds."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.targets.tpu.schedule.listings import COPY, LOOP, listing
 
@@ -93,6 +93,10 @@ def test_reads_of_a_bundle_come_before_its_writes() -> None:
     assert waits("smov %s2_s2", "%s1_s1 = smov 5  ;;  %s2_s2 = smov 6", swap) == 5
 
 
+def test_the_narrow_product_of_v2_drops_high_bits() -> None:
+    assert waits("smul.u24 16777219, 5") == 15
+
+
 def test_predicates_choose() -> None:
     holds = "%p1_p1 = scmp.lt.s32.totalorder 4294967295, 0"
     assert waits("scalar_select /*predicate=*/%p1_p1, /*on_true=*/7, /*on_false=*/8", holds) == 7
@@ -171,6 +175,7 @@ def test_an_unknown_value_may_be_moved_about() -> None:
     assert cycles(["%s1_s1 = sfloor.f32 %s2_s2", "%1 = sst [smem:[#allocation3]] %s1_s1"]) == 2
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
 def test_results_are_words(a: int, b: int) -> None:
     for name, compute in BINARY.items():

@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelcast.errors import SchemaError
@@ -142,6 +142,7 @@ _EVENTS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(_EVENTS)
 def test_the_core_is_computing_or_waiting(events: list[Event]) -> None:
     for buffers in (None, 2):
@@ -149,6 +150,7 @@ def test_the_core_is_computing_or_waiting(events: list[Event]) -> None:
         assert done.cycles == pytest.approx(done.compute_cycles + done.waiting_cycles)
 
 
+@settings(deadline=None)
 @given(_EVENTS)
 def test_a_slower_engine_is_not_faster(events: list[Event]) -> None:
     waited = [*events, *(Wait(e.flag, 1) for e in events if isinstance(e, Transfer))]
@@ -156,6 +158,7 @@ def test_a_slower_engine_is_not_faster(events: list[Event]) -> None:
     assert replay(waited, slower).cycles >= replay(waited, ENGINE).cycles
 
 
+@settings(deadline=None)
 @given(_EVENTS)
 def test_packed_traces_come_back(events: list[Event]) -> None:
     held = (*events, Wait(7 << 24, 3), Adjust(7 << 24, -3))

@@ -7,10 +7,13 @@ from collections.abc import Callable, Mapping
 
 from kernelcast.targets.tpu.schedule.value import UNKNOWN, WORD, Truth, Unknown, signed
 
+_LOW_24 = (1 << 24) - 1
+
 BINARY: Mapping[str, Callable[[int, int], int]] = {
     "sadd.s32": lambda a, b: (a + b) & WORD,
     "ssub.s32": lambda a, b: (a - b) & WORD,
     "smul.u32": lambda a, b: (a * b) & WORD,
+    "smul.u24": lambda a, b: ((a & _LOW_24) * (b & _LOW_24)) & WORD,  # v2 has no wider one
     "sand.u32": operator.and_,
     "sor.u32": operator.or_,
     "sxor.u32": operator.xor,

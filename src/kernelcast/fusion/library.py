@@ -41,5 +41,6 @@ YNNPACK = Library(
     "of NaN, infinities, zeros, denormals and large numbers come out as from loops, with the signs of zeros. "
     "Not so: maximum and minimum lose NaN; negate, sign, tanh, erf, log-plus-one and exponential-minus-one "
     "lose the sign of a zero. When run it refuses sine, cosine, tan, cbrt, atan2, remainder, "
-    "round-nearest-afz, compare, select, clamp, integers and column-major arrays. A reshape aborts the process",
+    "round-nearest-afz, compare, select, clamp, integers and column-major arrays. A reshape aborts the "
+    "process",
 )  # fmt: skip

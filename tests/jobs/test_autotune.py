@@ -188,12 +188,13 @@ def test_plans_without_the_library_are_candidates_too() -> None:
     assert replay(result, target).answer == result.answer
 
 
-def test_a_spent_budget_leaves_candidates_out() -> None:
-    result = tuned(PriceTarget(), device_s=5.0)
-    assert isinstance(result.tried[3].outcome, Timing)
-    assert len(result.tried) > 4
-    assert not any(isinstance(t.outcome, Timing) for t in result.tried[4:])
-    assert result.device_s == 5.0
+def test_a_spent_budget_leaves_time_to_decide_between_two() -> None:
+    result = tuned(PriceTarget(), device_s=1.0)
+    assert [str(t.choice) for t in result.tried[:3]] == ["untouched", "untouched", "library-off"]
+    assert len(result.tried) == 5
+    assert all(isinstance(t.outcome, Timing) for t in result.tried)
+    assert result.answer == all_fused(chain_space())
+    assert result.device_s <= 1.0 + 0.5 + 5 * 0.5
 
 
 def test_without_a_share_for_it_the_device_explores_nothing() -> None:

@@ -45,6 +45,8 @@ class TuningOptions:
         finalists: how many it decides among at the end, besides both defaults.
         gated_rounds: quiet rounds of the end.
         device_s: budget of device seconds.
+        decision_s: device seconds that the end may take however much was spent before: a search without a
+            decision was for nothing. Where less is left, only the best two plans are finalists.
     """
 
     search: SearchOptions = field(default_factory=SearchOptions)
@@ -55,6 +57,7 @@ class TuningOptions:
     finalists: int = 6
     gated_rounds: int = 40
     device_s: float = 30.0
+    decision_s: float = 20.0
 
 
 def autotune(
@@ -122,12 +125,15 @@ def autotune(
 
     # Where the budget ended early, the model's word is all there is of some.
     known = {e.plan: e.predicted_s for e in explored} | {found.state: found.cost for found in chosen}
-    finalists = list(known)[: options.finalists]
+    is_late = budget.left_s < options.decision_s
+    finalists = list(known)[: min(2, options.finalists) if is_late else options.finalists]
+    decision = DeviceBudget(limit_s=max(budget.left_s, options.decision_s))
     choices: list[Choice] = [Untouched(), Untouched(), LibraryOff(), *finalists]
     predicted = [math.nan, math.nan, math.nan, *(known[plan] for plan in finalists)]
     timed = target.time_programs(
-        space, choices, budget=budget, inputs=inputs, gated_rounds=options.gated_rounds
+        space, choices, budget=decision, inputs=inputs, gated_rounds=options.gated_rounds
     )
+    budget.spend(decision.spent_s)
     tried = tuple(map(_tried, timed, predicted))
     default, control = _timing(tried[0]), _timing(tried[1])
     judgement = judge(

@@ -6,6 +6,7 @@ jaxlib is imported inside the functions, so that HLO is read and costed without 
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from kernelcast.errors import HloError
@@ -14,8 +15,12 @@ from kernelcast.errors import HloError
 _PORTABLE = b"StableHLO"
 
 
+# XLA prints a negative zero as -0, which its own parser takes for the integer 0; -0.0 it reads as what it is.
+_NEGATIVE_ZERO = re.compile(r"(?<=[\s({,])-0(?=[\s)},])")
+
+
 def text_to_proto(text: str) -> bytes:
-    """The serialised ``HloModuleProto`` of a text, as XLA's parser reads it.
+    """The serialised ``HloModuleProto`` of a text, as XLA's parser reads it, negative zeros kept.
 
     XLA aborts the process on some malformed texts, and allocates every constant that a text names. Foreign or
     generated texts go through ``kernelcast.hlo.handover`` instead.
@@ -27,7 +32,8 @@ def text_to_proto(text: str) -> bytes:
 
     try:
         text.encode()  # the binding's own error for a lone surrogate speaks of C++ types
-        return bytes(_hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto())
+        exact = _NEGATIVE_ZERO.sub("-0.0", text)
+        return bytes(_hlo.hlo_module_from_text(exact).as_serialized_hlo_module_proto())
     except (RuntimeError, IndexError, ValueError) as error:  # C++ exceptions and statuses
         raise HloError(f"XLA's parser refuses the text: {error}") from error
 

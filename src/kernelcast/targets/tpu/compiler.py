@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,13 +13,12 @@ import numpy as np
 
 from kernelcast.core.timing import Failure, Reason
 from kernelcast.errors import HloError
-from kernelcast.hlo.xla import proto_to_stablehlo, proto_to_text, text_to_proto
+from kernelcast.hlo.xla import proto_to_stablehlo, proto_to_text
 from kernelcast.targets.tpu import libtpu
 from kernelcast.targets.tpu.chip import TpuChip
 from kernelcast.targets.tpu.schedule.simulate import SimulatedTime, simulate
 from kernelcast.targets.worker import Failed
 
-_NEGATIVE_ZERO = re.compile(r"\bconstant\(-0\)")
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 
@@ -158,7 +156,7 @@ class CompileProgram:
 
     def run(self, state: TpuCompiler) -> Compiled:
         """The compile's outcome; raises ``Failed`` where there is none."""
-        replacement = _checked(_to_proto, self.replacement) if self.replacement else None
+        replacement = _checked(text_to_proto, self.replacement) if self.replacement else None
         job = _Job(replacement=replacement, stop=self.capture_only)
         final = state.compile(self.stablehlo, job, without=self.without)
         return Compiled(
@@ -186,8 +184,8 @@ class CompileKernel:
 
     def run(self, state: TpuCompiler) -> Compiled:
         """The compile's outcome; raises ``Failed`` where there is none."""
-        stablehlo = _checked(proto_to_stablehlo, _checked(_to_proto, self.carrier))
-        job = _Job(replacement=_checked(_to_proto, self.module))
+        stablehlo = _checked(proto_to_stablehlo, _checked(text_to_proto, self.carrier))
+        job = _Job(replacement=_checked(text_to_proto, self.module))
         final = state.compile(stablehlo, job)
         log, is_complete = _read_log() if self.with_windows else ("", True)
         listings = libtpu.listings(state.dump_folder)
@@ -214,11 +212,6 @@ def _options(device: Any, without: tuple[str, ...]) -> Any:
     if without:
         options.executable_build_options.debug_options.xla_disable_hlo_passes = ",".join(without)
     return options
-
-
-def _to_proto(text: str) -> bytes:
-    """The module of a text. XLA prints -0 so that its own parser takes it for the integer 0."""
-    return text_to_proto(_NEGATIVE_ZERO.sub("constant(-0.0)", text))
 
 
 def _checked(convert: Callable[[_In], _Out], value: _In) -> _Out:

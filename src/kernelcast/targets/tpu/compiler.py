@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelcast.core.timing import Failure, Reason
 from kernelcast.errors import HloError
-from kernelcast.hlo.xla import proto_to_stablehlo, proto_to_text
+from kernelcast.hlo.xla import proto_to_stablehlo, proto_to_text, text_to_proto
 from kernelcast.targets.tpu import libtpu
 from kernelcast.targets.tpu.chip import TpuChip
 from kernelcast.targets.tpu.schedule.simulate import SimulatedTime, simulate

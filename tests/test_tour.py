@@ -11,6 +11,7 @@ import pytest
 import kernelcast
 from kernelcast.core.analytical import Peaks
 from kernelcast.core.kernel import Kind
+from kernelcast.core.timing import Statistic
 from kernelcast.features.graph import Featuriser
 from kernelcast.features.scaling import fit_scaling
 from kernelcast.features.schema import KERNELCAST_1
@@ -24,7 +25,8 @@ from kernelcast.hlo.cost import program_cost
 from kernelcast.hlo.program import Program
 from kernelcast.hlo.verify import verify
 from kernelcast.jobs.programs.predict import predict_program
-from kernelcast.jobs.tuning.plan_search import SearchOptions, estimated_costs, search_plans
+from kernelcast.jobs.tuning.kernel_prices import KernelPrices
+from kernelcast.jobs.tuning.plan_search import SearchOptions, priced_costs, search_plans
 from kernelcast.metrics import kendall_tau, mape
 from kernelcast.model.checkpoint import Provenance
 from kernelcast.model.config import GNN
@@ -116,7 +118,8 @@ def test_a_search_takes_a_model_for_the_hardware(space: FusionSpace) -> None:
     estimator = Roofline(
         peaks=Peaks(flops_per_s=5e10, bytes_per_s=1e10), coefficients=Coefficients(by_kind={}, pooled=1.0)
     )
-    costs = estimated_costs(space, estimator)
+    prices = KernelPrices(estimator, statistic=Statistic.GATED_MEDIAN, optimism=1.0)
+    costs = priced_costs(space, prices.price)
     options = SearchOptions(chains=4, annealing=AnnealingOptions(steps=100))
     found = search_plans(space, costs, options=options, seed=0)
     (start,) = costs.of_states([default(space)], [default(space)])

@@ -59,6 +59,14 @@ def test_an_offloaded_kernel_is_a_call_of_the_library(space: FusionSpace) -> Non
     space.check(plan)
 
 
+def test_a_bare_operation_of_the_compilers_own_can_be_offloaded(space: FusionSpace) -> None:
+    """It has the same members as the compiler's kernel, and is another kernel all the same."""
+    plan = offloaded(space, 0, "power")
+    group = next(g for g in space.groups(plan) if g.form is Form.OFFLOADED)
+    assert space.kernel(group).kind is Kind.LIBRARY
+    assert format_program(apply(space, plan)).count('"kind":"__ynn_fusion"') == 1
+
+
 def test_what_the_library_lacks_stays_with_loops(space: FusionSpace) -> None:
     assert offloaded(space, 0, "turned") == unfused(space)
     reasons = {

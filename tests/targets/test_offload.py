@@ -57,7 +57,7 @@ def test_the_library_computes_what_loops_do(opcode: str, xla_cpu: XlaCpu) -> Non
         if found.instruction.opcode == opcode and found.rule
     )
     plan = space.plan(0, settings=[Setting(scope=0, root=root, emission="library")])
-    assert plan.settings
+    assert '"kind":"__ynn_fusion"' in format_program(apply(space, plan))
     loops, library = (
         np.asarray(client.run(compile_as(stablehlo, format_program(apply(space, one)))[0], inputs)[0])
         for one in (unfused(space), plan)

@@ -199,7 +199,7 @@ def group_of(
 def is_default(scope: Scope, group: KernelGroup) -> bool:
     """Whether the compiler's own module has this very kernel."""
     kernel = scope.kernels.get(group.roots[0])
-    if kernel is None or kernel.members != group.members:
+    if kernel is None or kernel.members != group.members or group.form is Form.OFFLOADED:
         return False
     if group.roots != (kernel.roots or group.roots[:1]):
         return False

@@ -249,3 +249,12 @@ class _Pool(Generic[S]):
     def sorted(self) -> tuple[Found[S], ...]:
         ranked = sorted((-cost, -order, key) for cost, order, key in self._heap)
         return tuple(Found(state=self._states[key][0], key=key, cost=cost) for cost, _, key in ranked)
+
+
+def improvements(trace: Sequence[TraceStep]) -> tuple[TraceStep, ...]:
+    """The steps of one search that lowered the best cost."""
+    kept: list[TraceStep] = []
+    for step in trace:
+        if step.cost <= step.best and (not kept or step.best < kept[-1].best):
+            kept.append(step)
+    return tuple(kept)

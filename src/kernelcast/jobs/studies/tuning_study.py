@@ -22,15 +22,15 @@ from kernelcast.jobs.as_json import Choice, decode_choice, encode_choice, null_o
 from kernelcast.jobs.programs.studied_program import StudiedProgram
 from kernelcast.jobs.studies.journal import Journal
 from kernelcast.jobs.studies.tuning_report import CONDITIONS, DEVICE_LONG, MODEL, TuningReport, report
-from kernelcast.jobs.tuning.autotune import TuningOptions, autotune, improvements
+from kernelcast.jobs.tuning.autotune import TuningOptions, autotune
 from kernelcast.jobs.tuning.device_search import fastest_on_device, search_on_device
-from kernelcast.jobs.tuning.kernel_prices import KernelPrices
-from kernelcast.jobs.tuning.plan_search import SearchOptions, Start, unlike_candidates
-from kernelcast.jobs.tuning.refine import RefineOptions, refine
+from kernelcast.jobs.tuning.explore import explore
+from kernelcast.jobs.tuning.plan_search import SearchOptions, Start
+from kernelcast.jobs.tuning.refine import RefineOptions
 from kernelcast.jobs.tuning.result_file import write_tuning
-from kernelcast.jobs.tuning.trial_search import TrialOptions, search_with_trials
+from kernelcast.jobs.tuning.trial_search import TrialOptions
 from kernelcast.jobs.tuning_target import TuningTarget
-from kernelcast.search.anneal import AnnealingOptions
+from kernelcast.search.anneal import AnnealingOptions, improvements
 from kernelcast.targets.lowering import lower
 from kernelcast.targets.protocol import DeviceBudget
 
@@ -169,50 +169,31 @@ def _search_options(*, chains: int, annealing: AnnealingOptions) -> SearchOption
 def _by_model(study: TuningStudy, space: FusionSpace, inputs: Mapping[int, np.ndarray]) -> dict[str, Any]:
     """The model searches, corrected by kernels on the device, which searches on from its best plans."""
     options = study.options
-    prices = KernelPrices(
-        study.estimator,
-        statistic=study.target.identity.label,
-        optimism=options.trials.optimism,
-        launch_s=options.trials.launch_s,
-    )
-    searched = _search_options(
-        chains=options.model_chains, annealing=AnnealingOptions(steps=options.model_steps, pool=256)
-    )
     budget = DeviceBudget(limit_s=options.short_s)
     begun = study.clock()
-    (quest,) = search_with_trials(
+    found = explore(
         [space],
         study.target,
-        prices,
-        options=searched,
+        study.estimator,
+        search=_search_options(
+            chains=options.model_chains, annealing=AnnealingOptions(steps=options.model_steps, pool=256)
+        ),
         trials=options.trials,
-        budget=budget,
-        seed=study.seed,
-        clock=study.clock,
-    )
-    chosen = unlike_candidates(space, quest.costs, quest.pool, options.candidates)
-    explored = refine(
-        space,
-        study.target,
-        [quest],
-        [found.state for found in chosen],
-        options=options.refine,
-        extensions=searched.extensions,
-        forbid_default=searched.forbid_default,
+        refining=options.refine,
+        candidates=options.candidates,
         budget=budget,
         seed=study.seed,
         inputs=inputs,
+        clock=study.clock,
     )
     model_s = study.clock() - begun - budget.spent_s
-    finalists = [e.plan for e in explored] or [found.state for found in chosen]
-    best = fastest_on_device(
-        space, study.target, finalists[: options.finalists], budget=budget, inputs=inputs
-    )
+    finalists = list(found.plans)[: options.finalists]
+    best = fastest_on_device(space, study.target, finalists, budget=budget, inputs=inputs)
     return {
         "plan": encode_choice(best) if best is not None else "",
-        "device_s": budget.spent_s, "model_s": model_s, "evaluations": quest.evaluations,
-        "kernels_timed": prices.timed, "explored": len(explored),
-        "trace": [asdict(step) for step in improvements(quest.trace)],
+        "device_s": budget.spent_s, "model_s": model_s, "evaluations": found.evaluations,
+        "kernels_timed": found.kernels_timed, "explored": len(found.explored),
+        "trace": [asdict(step) for step in found.trace],
     }  # fmt: skip
 
 

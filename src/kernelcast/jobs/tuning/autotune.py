@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from itertools import zip_longest
 
 import numpy as np
 
 from kernelcast.core.estimate import Estimator
 from kernelcast.core.timing import Timing
 from kernelcast.errors import TargetError
-from kernelcast.fusion.plan import FusionPlan, LibraryOff, Untouched
+from kernelcast.fusion.plan import LibraryOff, Untouched
 from kernelcast.jobs.as_json import Choice
+from kernelcast.jobs.tuning.explore import explore
 from kernelcast.jobs.tuning.judging import judge
-from kernelcast.jobs.tuning.kernel_prices import KernelPrices
-from kernelcast.jobs.tuning.plan_search import SearchOptions, unlike_candidates
-from kernelcast.jobs.tuning.refine import RefineOptions, refine
+from kernelcast.jobs.tuning.plan_search import SearchOptions
+from kernelcast.jobs.tuning.refine import RefineOptions
 from kernelcast.jobs.tuning.result import Tried, TuningResult
 from kernelcast.jobs.tuning.spaces import spaces_of
-from kernelcast.jobs.tuning.trial_search import Quest, TrialOptions, search_with_trials
+from kernelcast.jobs.tuning.trial_search import TrialOptions
 from kernelcast.jobs.tuning_target import TuningTarget
 from kernelcast.report.provenance import versions
-from kernelcast.search.anneal import Found, TraceStep
 from kernelcast.targets.protocol import DeviceBudget, ProgramTiming
 
 # What is tried starts with the untouched default and its A/A control; candidates follow.
@@ -37,10 +35,9 @@ class TuningOptions:
     """How a program is tuned.
 
     Attributes:
-        search: by the model, in each space of the program.
+        search: by the model, in each space of the program, with the compiler's library and without.
         trials: of single kernels, on which the device corrects the model.
         refine: how the device searches on with whole plans.
-        library_off: search without the compiler's library too.
         candidates: how many whole plans the device begins with.
         finalists: how many it decides among at the end, besides both defaults.
         gated_rounds: quiet rounds of the end.
@@ -52,7 +49,6 @@ class TuningOptions:
     search: SearchOptions = field(default_factory=SearchOptions)
     trials: TrialOptions = field(default_factory=TrialOptions)
     refine: RefineOptions = field(default_factory=RefineOptions)
-    library_off: bool = True
     candidates: int = 8
     finalists: int = 6
     gated_rounds: int = 40
@@ -91,45 +87,27 @@ def autotune(
     spaces = spaces_of(target, stablehlo)
     space = spaces[0]
     budget = DeviceBudget(limit_s=options.device_s)
-    prices = KernelPrices(
-        estimator,
-        statistic=target.identity.label,
-        optimism=options.trials.optimism,
-        launch_s=options.trials.launch_s,
-    )
     begun = clock()
-    quests = search_with_trials(
-        spaces if options.library_off else spaces[:1],
+    found = explore(
+        spaces,
         target,
-        prices,
-        options=options.search,
+        estimator,
+        search=options.search,
         trials=options.trials,
-        budget=budget,
-        seed=seed,
-        clock=clock,
-    )
-    chosen = best_of_each(quests, options.candidates)
-    explored = refine(
-        space,
-        target,
-        quests,
-        [found.state for found in chosen],
-        options=options.refine,
-        extensions=options.search.extensions,
-        forbid_default=options.search.forbid_default,
+        refining=options.refine,
+        candidates=options.candidates,
         budget=budget,
         seed=seed,
         inputs=inputs,
+        clock=clock,
     )
     model_s = clock() - begun - budget.spent_s
 
-    # Where the budget ended early, the model's word is all there is of some.
-    known = {e.plan: e.predicted_s for e in explored} | {found.state: found.cost for found in chosen}
     is_late = budget.left_s < options.decision_s
-    finalists = list(known)[: min(2, options.finalists) if is_late else options.finalists]
+    finalists = list(found.plans)[: min(2, options.finalists) if is_late else options.finalists]
     decision = DeviceBudget(limit_s=max(budget.left_s, options.decision_s))
     choices: list[Choice] = [Untouched(), Untouched(), LibraryOff(), *finalists]
-    predicted = [math.nan, math.nan, math.nan, *(known[plan] for plan in finalists)]
+    predicted = [math.nan, math.nan, math.nan, *(found.plans[plan] for plan in finalists)]
     timed = target.time_programs(
         space, choices, budget=decision, inputs=inputs, gated_rounds=options.gated_rounds
     )
@@ -150,9 +128,9 @@ def autotune(
         answer=Untouched() if judgement.answer is None else tried[_FIRST_CANDIDATE + judgement.answer].choice,
         judgement=judgement,
         tried=tried,
-        trace=tuple(step for quest in quests for step in improvements(quest.trace)),
-        kernels_timed=prices.timed,
-        explored=tuple(explored),
+        trace=found.trace,
+        kernels_timed=found.kernels_timed,
+        explored=found.explored,
         estimator=estimator_name,
         options=asdict(options),
         seed=seed,
@@ -162,25 +140,6 @@ def autotune(
         model_s=model_s,
         date=now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
-
-
-def best_of_each(quests: Sequence[Quest], count: int) -> list[Found[FusionPlan]]:
-    """The best unlike plans of each search in turn, so many in all, the cheapest first.
-
-    In turn, since the sum of kernels compares plans of one space better than plans of two.
-    """
-    best = [unlike_candidates(quest.space, quest.costs, quest.pool, count) for quest in quests]
-    in_turn = [found for place in zip_longest(*best) for found in place if found is not None]
-    return sorted(in_turn[:count], key=lambda found: found.cost)
-
-
-def improvements(trace: Sequence[TraceStep]) -> tuple[TraceStep, ...]:
-    """The steps of a trace that lowered the best cost."""
-    kept: list[TraceStep] = []
-    for step in trace:
-        if step.cost <= step.best and (not kept or step.best < kept[-1].best):
-            kept.append(step)
-    return tuple(kept)
 
 
 def _tried(timed: ProgramTiming, predicted_s: float) -> Tried:

@@ -14,7 +14,6 @@ from enum import StrEnum
 from itertools import cycle, islice
 from typing import cast
 
-from kernelcast.core.estimate import Estimator
 from kernelcast.core.kernel import Kernel
 from kernelcast.fusion.grouping import KernelGroup
 from kernelcast.fusion.moves import Extensions, random_step
@@ -68,7 +67,7 @@ def search_plans(
     """The plans of lowest cost that annealing finds.
 
     Args:
-        costs: of plans; ``estimated_costs`` for a model, or a device's.
+        costs: of plans; ``priced_costs`` by kernels, or a device's.
         clock: for ``options.annealing.seconds``.
         starts: plans that the chains start from in turn, in place of ``options.start``.
     """
@@ -115,25 +114,15 @@ def propose(
     )
 
 
-def estimated_costs(space: FusionSpace, estimator: Estimator) -> SumOfParts[FusionPlan]:
-    """Costs of plans in seconds, by an estimator of kernels.
-
-    A kernel without an estimate may not be added by a move, since nothing would speak for it; one that the
-    start has already counts as nothing in every plan that keeps it.
-    """
-
-    return priced_costs(
-        space,
-        lambda kernels: [
-            math.inf if math.isnan(s) else s for s in map(float, estimator.estimate(kernels).seconds)
-        ],
-    )
-
-
 def priced_costs(
     space: FusionSpace, price: Callable[[Sequence[Kernel]], Sequence[float]]
 ) -> SumOfParts[FusionPlan]:
-    """Costs of plans by the prices of their kernels; infinity for a kernel that no move may add."""
+    """Costs of plans in seconds, by the prices of their kernels.
+
+    Args:
+        price: seconds of kernels; infinity for one that no move may add, since nothing speaks for it. If the
+            start has it already, it counts as nothing in every plan that keeps it.
+    """
     return SumOfParts(
         parts=lambda plan: _parts(space, space.groups(plan)),
         price=lambda groups: price([space.kernel(cast("KernelGroup", group)) for group in groups]),

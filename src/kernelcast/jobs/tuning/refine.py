@@ -84,15 +84,19 @@ class _Refinement:
         promise: dict[FusionPlan, float] = {}
         for parent in self.ranked()[: options.parents]:
             quest = self.quests[parent.plan.space]
-            for _ in range(options.draws):
-                proposal = propose(quest.space, parent.plan, self.rng, self.extensions)
-                if proposal is None or proposal.state in self.explored or proposal.state in self.forbidden:
-                    continue
-                (cost,) = quest.costs.of_proposals([parent.predicted_s], [proposal])
+            drawn = [
+                propose(quest.space, parent.plan, self.rng, self.extensions) for _ in range(options.draws)
+            ]
+            new = [p for p in drawn if p is not None and not self._is_settled(p.state)]
+            costs = quest.costs.of_proposals([parent.predicted_s] * len(new), new)
+            for proposal, cost in zip(new, costs, strict=True):
                 if math.isfinite(cost):
                     promised = parent.ratio * cost / parent.predicted_s
                     promise[proposal.state] = min(promised, promise.get(proposal.state, math.inf))
         return sorted(promise, key=promise.__getitem__)[: options.batch]
+
+    def _is_settled(self, plan: FusionPlan) -> bool:
+        return plan in self.explored or plan in self.forbidden
 
     def record(self, plans: Sequence[FusionPlan], ratios: Sequence[float]) -> None:
         """Keeps what a batch gave: the geometric mean over the batches that a plan ran in."""
@@ -124,8 +128,8 @@ def refine(
     Args:
         space: of the program as the compiler makes it.
         quests: the searches that gave the first plans.
-        firsts: timed before any neighbour; so are the recovered defaults,
-        forbid_default: unless they must not be entered.
+        firsts: timed before any neighbour.
+        forbid_default: the recovered defaults are not entered; otherwise they are timed with the firsts.
         budget: of device seconds, of which this takes at most its share.
     """
     defaults = [default(quest.space) for quest in quests]

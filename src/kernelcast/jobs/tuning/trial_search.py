@@ -23,7 +23,7 @@ from kernelcast.jobs.tuning.plan_search import (
     search_plans,
     unlike_candidates,
 )
-from kernelcast.search.anneal import Found, TraceStep
+from kernelcast.search.anneal import Found, TraceStep, improvements
 from kernelcast.search.costs import SumOfParts
 from kernelcast.targets.protocol import Candidate, DeviceBudget, TimesKernels
 
@@ -33,11 +33,12 @@ class TrialOptions:
     """How the device corrects a search.
 
     Attributes:
-        rounds: of search and trials, at most; 0 leaves the search to the model.
+        rounds: of search and trials, at most.
         plans: best unlike plans of a space whose kernels are tried in a round; twice as many once these hold
             nothing untried, and so on to the whole pool.
         kernels: tried in a round, at most.
-        share: of the budget's device seconds, for kernels; whole programs get the rest.
+        share: of the budget's device seconds, for kernels; whole programs get the rest. 0 leaves the search
+            to the model.
         later_steps: of each round's search but the first, as a share of its steps.
         optimism: factor of the price of what was not timed.
         launch_s: that a launch costs besides the kernel. Loops of many tiny kernels are mostly that; the
@@ -60,18 +61,15 @@ class Quest:
     Attributes:
         costs: by the shared prices.
         pool: the best plans seen, by the present prices, the best first.
-        trace: the proposals of all rounds; prices rise and fall between them.
-        evaluations: kernels that were priced.
+        steps: done so far.
+        trace: the proposals that lowered the best price, search by search; prices rise and fall between them.
     """
 
     space: FusionSpace
     costs: SumOfParts[FusionPlan]
     pool: list[Found[FusionPlan]] = field(default_factory=list[Found[FusionPlan]])
+    steps: int = 0
     trace: list[TraceStep] = field(default_factory=list[TraceStep])
-
-    @property
-    def evaluations(self) -> int:
-        return self.costs.evaluations
 
 
 def search_with_trials(
@@ -94,14 +92,16 @@ def search_with_trials(
     quests = [Quest(space=space, costs=priced_costs(space, prices.price)) for space in spaces]
     allowance = DeviceBudget(limit_s=trials.share * budget.left_s)
     plans = trials.plans
-    for number in range(max(1, trials.rounds)):
+    for number in range(trials.rounds):
         for quest in quests:
             _search(quest, options, trials, number, seed, clock)
-        wanted = _wanted(quests, prices, plans) if trials.rounds else []
-        while not wanted and trials.rounds and plans < options.annealing.pool:
+        if allowance.left_s <= 0:
+            break
+        wanted = _wanted(quests, prices, plans)
+        while not wanted and plans < options.annealing.pool:
             plans *= 2
             wanted = _wanted(quests, prices, plans)
-        if not wanted or allowance.left_s <= 0:
+        if not wanted:
             break
         before_s = allowance.spent_s
         candidates = [Candidate(key=k.fingerprint, kernel=k) for k in wanted[: trials.kernels]]
@@ -131,8 +131,8 @@ def _search(
     found = search_plans(
         quest.space, quest.costs, options=options, seed=seed + number, clock=clock, starts=starts
     )
-    first = quest.trace[-1].step + 1 if quest.trace else 0
-    quest.trace.extend(replace(step, step=first + step.step) for step in found.trace)
+    quest.trace.extend(replace(step, step=quest.steps + step.step) for step in improvements(found.trace))
+    quest.steps += found.steps
     _rank(quest, [*quest.pool, *found.pool], options.annealing.pool)
 
 

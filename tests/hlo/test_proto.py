@@ -45,6 +45,7 @@ def test_other_bytes_are_refused(proto: bytes) -> None:
         ("f32[2,2]", "{ { -0, 0 }, { 1, -0 } }", "{ { -0, 0 }, { 1, -0 } }"),
         ("c64[]", "(-0, 0)", "(-0, 0)"),
         ("s32[2]", "{0, -10}", "{0, -10}"),
+        ("s32[2]", "{-0, 1}", "{0, 1}"),
     ],
 )
 def test_negative_zeros_survive_the_compilers_parser(shape: str, literal: str, printed: str) -> None:
@@ -52,3 +53,17 @@ def test_negative_zeros_survive_the_compilers_parser(shape: str, literal: str, p
     text = f"HloModule m\nENTRY e {{ ROOT c = {shape} constant({literal}) }}"
     found = " ".join(proto_to_text(text_to_proto(text)).split())
     assert f"constant({printed})" in found
+
+
+def test_what_looks_like_a_negative_zero_elsewhere_stays() -> None:
+    text = """HloModule m
+ENTRY e {
+  p = f32[2]{0} parameter(0)
+  c = f32[2]{0} constant({-0, 1}), metadata={op_name="f( -0 )"}
+  a = f32[2]{0} add(p, c)
+  ROOT k = f32[2]{0} custom-call(a), custom_call_target="g(-0)", backend_config={"x":[1,-0,2]}
+}"""
+    found = proto_to_text(text_to_proto(text))
+    assert "constant({-0, 1})" in found
+    for kept in ('custom_call_target="g(-0)"', 'op_name="f( -0 )"', "[1,-0,2]"):
+        assert kept in found

@@ -16,6 +16,8 @@ _PORTABLE = b"StableHLO"
 
 
 # XLA prints a negative zero as -0, which its own parser takes for the integer 0; -0.0 it reads as what it is.
+# Only in literals of arrays of floats: integers must stay integers, and strings what they are.
+_FLOATS = re.compile(r'(= (?:bf|f|c)\d\w*\[[^\n"=]*? constant)(\((?:[^="/]+|/\*.*?\*/)*+)')
 _NEGATIVE_ZERO = re.compile(r"(?<=[\s({,])-0(?=[\s)},])")
 
 
@@ -32,7 +34,7 @@ def text_to_proto(text: str) -> bytes:
 
     try:
         text.encode()  # the binding's own error for a lone surrogate speaks of C++ types
-        exact = _NEGATIVE_ZERO.sub("-0.0", text)
+        exact = _FLOATS.sub(lambda found: found[1] + _NEGATIVE_ZERO.sub("-0.0", found[2]), text)
         return bytes(_hlo.hlo_module_from_text(exact).as_serialized_hlo_module_proto())
     except (RuntimeError, IndexError, ValueError) as error:  # C++ exceptions and statuses
         raise HloError(f"XLA's parser refuses the text: {error}") from error

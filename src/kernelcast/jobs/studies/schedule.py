@@ -13,11 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelcast import metrics
-from kernelcast.jobs.studies.schedule_fit import fit
+from kernelcast.jobs.studies.schedule_fit import fit, replayed_s
 from kernelcast.jobs.studies.schedule_runs import KernelRuns, Run
 from kernelcast.targets.tpu.schedule.constants import CLOCKS, ENGINES, MEASURED_BUFFERS
 from kernelcast.targets.tpu.schedule.engine import EngineConstants
-from kernelcast.targets.tpu.schedule.replay import replay
 
 # Of fewer runs a τ says little; these kernels have a τ and no part in the mean.
 LEAST_RUNS = 10
@@ -81,8 +80,8 @@ class ScheduleReport:
     """The study.
 
     Attributes:
-        narrowed: with ``MEASURED_BUFFERS`` buffers and the shipped constants, the headline.
-        as_scheduled: the same constants, as many buffers as scheduled.
+        narrowed: with ``MEASURED_BUFFERS`` buffers and the shipped constants.
+        as_scheduled: the same constants, as many buffers as scheduled: what ``simulate`` gives.
         analytical: the compiler's own cycles, divided by the one factor that suits them best: they are not
             meant as cycles of a clock.
         fitted: the constants fitted anew on these runs. refitted: the agreement with them.
@@ -116,7 +115,7 @@ def judge_schedules(
     hertz = CLOCKS[chip].hertz
 
     def simulated(engine: EngineConstants, buffers: int | None) -> Callable[[Run], float]:
-        return lambda run: replay(run.events, engine, buffers=buffers).cycles / hertz
+        return lambda run: replayed_s(run, engine, buffers=buffers, hertz=hertz)
 
     def fitted_on(chosen: Sequence[KernelRuns]) -> EngineConstants:
         return fit(chosen, hertz=hertz, buffers=MEASURED_BUFFERS)

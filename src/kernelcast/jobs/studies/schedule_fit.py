@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kernelcast.jobs.studies.schedule_runs import KernelRuns
+from kernelcast.jobs.studies.schedule_runs import KernelRuns, Run
 from kernelcast.targets.tpu.schedule.constants import FITTED
 from kernelcast.targets.tpu.schedule.engine import EngineConstants
 from kernelcast.targets.tpu.schedule.replay import replay
@@ -40,6 +40,12 @@ START = EngineConstants(
 """Round numbers near what the published figures suggest."""
 
 
+def replayed_s(run: Run, engine: EngineConstants, *, buffers: int | None, hertz: float) -> float:
+    """The simulated seconds of a run; NaN where the replay does not understand its flags."""
+    done = replay(run.events, engine, buffers=buffers)
+    return math.nan if done.starved else done.cycles / hertz
+
+
 def fit(kernels: Sequence[KernelRuns], *, hertz: float, buffers: int | None) -> EngineConstants:
     """The constants with the least mean over kernels of the mean |log(simulated / measured)|.
 
@@ -56,15 +62,15 @@ def fit(kernels: Sequence[KernelRuns], *, hertz: float, buffers: int | None) -> 
     ]
 
     def loss(engine: EngineConstants) -> float:
-        means = [
-            sum(
-                abs(math.log(replay(r.events, engine, buffers=buffers).cycles / hertz / r.measured_s))
-                for r in runs
-            )
-            / len(runs)
-            for runs in used
-            if runs
-        ]
+        means: list[float] = []
+        for runs in used:
+            errors = [
+                abs(math.log(replayed_s(run, engine, buffers=buffers, hertz=hertz) / run.measured_s))
+                for run in runs
+            ]
+            known = [error for error in errors if not math.isnan(error)]
+            if known:
+                means.append(sum(known) / len(known))
         return sum(means) / len(means)
 
     best, least, steps = START, loss(START), dict(FIRST_STEPS)

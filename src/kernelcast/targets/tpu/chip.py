@@ -25,7 +25,7 @@ class TpuChip:
     def validation(self) -> str:
         """What is known about simulated times of this chip, for people."""
         return (
-            "simulated times were compared with published runs"
+            "the simulator was compared with published runs, on schedules narrowed to two buffers"
             if self.is_validated
             else "simulated times are not validated: no measured runs were compared"
         )

@@ -168,3 +168,17 @@ def test_packed_traces_come_back(events: list[Event]) -> None:
 def test_another_text_is_no_trace() -> None:
     with pytest.raises(SchemaError, match="got 'nonsense'… where a packed trace is needed"):
         unpack("nonsense")
+
+
+def test_narrowing_hands_over_all_that_a_flag_waits_for() -> None:
+    """The second transfer of a flag lies behind those of two others; the core waits for both."""
+    first, second, third = (1 << 24 | number for number in range(3))
+    events: list[Event] = [*(transfer(16, flag) for flag in (first, second, third, first)), Wait(first, 32)]
+    narrowed, plain = replay(events, ENGINE, buffers=2), replay(events, ENGINE)
+    assert plain.starved == narrowed.starved == 0
+    assert narrowed.bytes_read == plain.bytes_read
+
+
+def test_a_read_that_is_held_back_to_the_end_is_not_passed_over() -> None:
+    reads: list[Event] = [transfer(16, 1 << 24 | number) for number in range(3)]
+    assert replay(reads, ENGINE, buffers=2).starved == 1

@@ -43,10 +43,10 @@ class ReadRing:
         self._open(transfer)
         return True
 
-    def arrive(self, flag: int) -> list[Transfer]:
-        """The transfers to hand over when the core begins to wait for a flag."""
+    def arrive(self, flag: int, granules: int) -> list[Transfer]:
+        """The transfers to hand over when the core begins to wait until a flag has counted so many."""
         handed: list[Transfer] = []
-        while self.held and (self._fits(self.held[0]) or flag not in self.open_granules):
+        while self.held and (self._fits(self.held[0]) or self.open_granules.get(flag, 0) < granules):
             transfer = self.held.popleft()
             self._open(transfer)
             handed.append(transfer)

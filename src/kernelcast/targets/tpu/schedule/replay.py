@@ -54,7 +54,8 @@ class Replay:
         compute_cycles: in which the core issued bundles. waiting_cycles: in which it waited for a flag.
         engine_cycles: in which the DMA engine was busy, most often beside the core.
         bytes_read, bytes_written: from and to HBM.
-        starved: waits for more than was ever handed over; 0 in a trace that is understood.
+        starved: waits for more than was ever handed over, and reads that were held back to the end; 0 in a
+            trace that is understood.
         intervals: empty unless asked for.
     """
 
@@ -105,7 +106,7 @@ def replay(
         engine_cycles=state.busy,
         bytes_read=state.granules_moved[Direction.READ] * engine.granule_bytes,
         bytes_written=state.granules_moved[Direction.WRITE] * engine.granule_bytes,
-        starved=state.starved,
+        starved=state.starved + sum(len(ring.held) for ring in state.reads.values()),
         intervals=tuple(state.intervals or ()),
     )
 
@@ -154,7 +155,7 @@ class _State:
     def wait(self, flag: int, granules: int) -> None:
         """The core waits until the flag has counted so many."""
         ring = self.reads.get(ring_of(flag))
-        for transfer in ring.arrive(flag) if ring else ():
+        for transfer in ring.arrive(flag, granules) if ring else ():
             self._serve(transfer)
         latest, counted = 0.0, 0
         for arrival, arrived in self.flags.get(flag, ()):

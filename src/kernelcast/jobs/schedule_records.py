@@ -10,7 +10,7 @@ from kernelcast.jobs.studies.schedule import LEAST_RUNS, Agreement, ScheduleRepo
 
 
 def schedule_figures(report: ScheduleReport) -> Iterator[Figure]:
-    """Simulated times against measured runs of a TPU v3; names without more words are what ``simulate`` gives."""
+    """Simulated times against measured runs of a TPU v3; names without more words are of ``simulate``."""
     scheduled = report.as_scheduled
     yield from _agreement("tpu_v3.schedule", scheduled, "simulated, as many buffers as scheduled")
     convolution = scheduled.convolution

@@ -248,6 +248,19 @@ def test_a_size_that_the_bytes_cannot_expand_to_is_refused(tmp_path: Path) -> No
         read_tile_file(path)
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_methods_that_expand_without_bound_are_refused(method: int, tmp_path: Path) -> None:
+    write_tile_file(tmp_path, tile_graph(name="g"))
+    path = tmp_path / "g.npz"
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", compression=method) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(SchemaError, match=f"compressed by method {method}; expected stored or deflated"):
+        read_tile_file(path)
+
+
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads its memory from /proc, as on Linux")
 def test_a_bomb_is_refused_in_little_memory(tmp_path: Path) -> None:
     """300 MB of zeros in a file of 300 kB, with a header to match."""

@@ -185,6 +185,7 @@ def held_as(runs: str) -> str:
     [
         ("[]", "list indices"),
         ("{", "Expecting property name"),
+        ("[" * 200_000, "RecursionError"),
         ('{"name": "k", "device": "d"}', "KeyError: 'runs'"),
         (held_as('"error": false, "is_default": true'), "KeyError: 'time_ns'"),
         (held_as('"error": 0, "is_default": true, "time_ns": 1'), "expected true or false, got 0"),

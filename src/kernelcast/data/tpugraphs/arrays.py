@@ -119,6 +119,12 @@ class _Reader:
         for member in members:
             if member.flag_bits & _ENCRYPTED:
                 raise SchemaError(f"{self.path}: {member.filename} is encrypted; give the file as published")
+            # Of other methods a few bytes expand without bound, whatever size is stated.
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise SchemaError(
+                    f"{self.path}: {member.filename} is compressed by method {member.compress_type}; expected "
+                    "stored or deflated, as published"
+                )
             held = min(member.compress_size, self.file_bytes)
             if member.file_size > held * _LARGEST_EXPANSION:
                 raise SchemaError(

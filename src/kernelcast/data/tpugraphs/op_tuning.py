@@ -59,7 +59,7 @@ def read_op_tuning(path: Path) -> OpTuning:
             text=_read(path.with_suffix(".hlo")),
             runs=tuple(_run(run) for run in held["runs"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise SchemaError(
             f"{path}: expected a JSON object with name, device and runs, each with bounds, is_default, error "
             f"and time_ns: {type(error).__name__}: {error}"

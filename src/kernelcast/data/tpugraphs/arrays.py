@@ -122,8 +122,8 @@ class _Reader:
             # Of other methods a few bytes expand without bound, whatever size is stated.
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise SchemaError(
-                    f"{self.path}: {member.filename} is compressed by method {member.compress_type}; expected "
-                    "stored or deflated, as published"
+                    f"{self.path}: {member.filename} is compressed by method {member.compress_type}; "
+                    "expected stored or deflated, as published"
                 )
             held = min(member.compress_size, self.file_bytes)
             if member.file_size > held * _LARGEST_EXPANSION:

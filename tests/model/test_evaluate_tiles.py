@@ -97,7 +97,8 @@ def write_dataset(folder, kernels, *, without_analytical=()):
         measurements.append(
             row_of(kernel, "output[4096] in element", Failure(reason=Reason.TIMEOUT, message="x"))
         )
-    places = [list(PROGRAMS)[n % 4] for n in range(len(kernels))]
+    places = [[list(PROGRAMS)[n % 4]] for n in range(len(kernels))]
+    places[0] = list(PROGRAMS)  # one kernel that every program has
     with Writer.open(folder, target=TARGET, rule=LabelRule(gated_rounds=1, passes=1)) as writer:
         writer.commit(
             [
@@ -115,7 +116,8 @@ def write_dataset(folder, kernels, *, without_analytical=()):
                 OccurrenceRow(
                     program=p, plan="untouched", kernel=k.fingerprint, calls=1, times=1.0, trip_source="exact"
                 )
-                for k, p in zip(kernels, places, strict=True)
+                for k, held in zip(kernels, places, strict=True)
+                for p in held
             ],
         )
 
@@ -177,9 +179,12 @@ def test_failed_tiles_have_no_label_and_the_default_is_known(folder, unique):
     assert len(labels(dataset)) == 0  # no kernel was timed without a tile
 
 
-def test_no_kernel_of_a_test_program_trains(folder):
+def test_no_kernel_of_a_test_program_trains(folder, unique):
     data = tile_learning_data(Dataset.open(folder / "data"), read_split(folder / "split.json"))
-    assert not set(data.train.fingerprints) & set(data.test_programs)
+    shared = unique[0].fingerprint
+    assert shared in data.test.fingerprints
+    assert shared not in {*data.train.fingerprints, *data.validation.fingerprints}
+    assert not {*data.train.fingerprints} & {*data.test.fingerprints}
     assert len(data.train) + len(data.validation) + len(data.test) == 60
     assert set(data.test.defaults) == {0}
 
@@ -189,7 +194,7 @@ def test_the_table_has_every_model_and_says_what_it_left_out(found, tmp_path):
         "rank", "gbdt", "analytical", "default"
     }  # fmt: skip
     assert {r.program for r in found.rows} == {"c/1", "d/1"}
-    assert (found.test_kernels, found.without_order, found.without_analytical) == (30, 1, 1)
+    assert (found.test_kernels, found.without_order, found.without_analytical) == (31, 1, 1)
     assert found.summary("rank").kernels == 28
     assert found.is_simulated
     rank, default = found.summary("rank"), found.summary("default")

@@ -195,7 +195,7 @@ def test_the_table_has_every_model_and_says_what_it_left_out(found, tmp_path):
     }  # fmt: skip
     assert {r.program for r in found.rows} == {"c/1", "d/1"}
     assert (found.test_kernels, found.without_order, found.without_analytical) == (31, 1, 1)
-    assert found.summary("rank").kernels == 28
+    assert found.summary("rank").kernels == 29
     assert found.is_simulated
     rank, default = found.summary("rank"), found.summary("default")
     assert rank.tau_mean > 0.3
